@@ -1,0 +1,2 @@
+//! The `sheaf` binary: command line, configuration, wiring.
+fn main() {}
