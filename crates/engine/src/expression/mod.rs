@@ -1,0 +1,140 @@
+//! Aggregation expressions: parsed once, evaluated on raw bytes.
+//!
+//! One file per operator: module doc, table row, parsed struct, behaviour. [`OPERATORS`] alone drives parsing, the error for
+//! an unknown operator and COMPAT.md. An expression never knows where its document came from.
+
+mod cond;
+mod field;
+mod literal;
+mod object;
+pub mod parser;
+pub mod scope;
+
+pub use field::FieldReference;
+pub use literal::Literal;
+pub use parser::{Parser, VariableId, arguments, exactly};
+pub use scope::{Binding, Environment, Scope};
+
+use crate::document::Value;
+use crate::error::{Error, Result};
+use bson::{RawBsonRef, RawDocument};
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+/// A parsed expression.
+pub type Compiled = Box<dyn Expression>;
+
+/// What every operator's parsed struct does.
+pub trait Expression: Debug + Send + Sync {
+    /// Computes the value; it may borrow from the literals in `self` or from the scope's document, but not from the
+    /// scope's variables when those live shorter: turn such a result into an owned one.
+    ///
+    /// # Errors
+    /// The operator's documented codes for values that it refuses.
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Result<Value<'a>>;
+
+    /// Calls `visit` for each direct operand. The default says that there are none.
+    fn each_operand(&self, visit: &mut dyn FnMut(&dyn Expression)) {
+        let _ = visit;
+    }
+
+    /// The path of the document that this very node reads, and through which variable.
+    fn reads(&self) -> Option<(VariableId, &str)> {
+        None
+    }
+
+    /// The value when it does not depend on anything.
+    fn constant(&self) -> Option<RawBsonRef<'_>> {
+        None
+    }
+
+    /// Whether the same operands always give the same value (`$rand` says no).
+    fn is_deterministic(&self) -> bool {
+        true
+    }
+}
+
+/// A row of the operator table.
+pub struct Operator {
+    /// The name with its `$`.
+    pub name: &'static str,
+    /// Parses the operator's argument; refuses all that is invalid whatever the document.
+    pub parse: fn(RawBsonRef<'_>, &mut Parser) -> Result<Compiled>,
+}
+
+/// All operators, sorted by name.
+pub static OPERATORS: &[Operator] = &[cond::OPERATOR, literal::OPERATOR];
+
+/// Known names that are not our aim; refused by name.
+pub static UNSUPPORTED: &[&str] = &["$accumulator", "$function", "$meta", "$where"];
+
+/// Parses any expression: a field path, a variable, a literal, an array, an object or an operator.
+///
+/// # Errors
+/// `InvalidPipelineOperator` (168) for an unknown operator, `Location15983` for an object with an operator beside other fields,
+/// and what the operators themselves refuse.
+pub fn parse(value: RawBsonRef<'_>, parser: &mut Parser) -> Result<Compiled> {
+    match value {
+        RawBsonRef::String(text) if text.starts_with('$') => field::parse(text, parser),
+        RawBsonRef::Document(document) => parse_document(document, parser),
+        RawBsonRef::Array(array) => object::parse_array(array, parser),
+        other => Ok(Box::new(Literal::new(other))),
+    }
+}
+
+/// Parses an object expression or an operator expression.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_document(document: &RawDocument, parser: &mut Parser) -> Result<Compiled> {
+    let mut fields = document.iter();
+    let Some(first) = fields.next() else { return Ok(Box::new(Literal::new(RawBsonRef::Document(document)))) };
+    let (name, argument) = first?;
+    if !name.as_str().starts_with('$') {
+        return object::parse(document, parser);
+    }
+    if fields.next().is_some() {
+        return Err(Error::location(
+            15983,
+            format!("an object representing an expression must have exactly one field: {document:?}"),
+        ));
+    }
+    parser.nested(|parser| match find(name.as_str()) {
+        Some(operator) => (operator.parse)(argument, parser),
+        None => Err(unknown(name.as_str())),
+    })
+}
+
+/// The table row of that name.
+pub fn find(name: &str) -> Option<&'static Operator> {
+    OPERATORS.binary_search_by(|operator| operator.name.cmp(name)).ok().map(|found| &OPERATORS[found])
+}
+
+fn unknown(name: &str) -> Error {
+    if UNSUPPORTED.contains(&name) {
+        return Error::new(
+            crate::Code::COMMAND_NOT_SUPPORTED,
+            format!("the expression '{name}' is not supported by Sheaf: see COMPAT.md"),
+        );
+    }
+    Error::new(crate::Code::INVALID_PIPELINE_OPERATOR, format!("Unrecognized expression '{name}'"))
+}
+
+/// The fields of the document that an expression needs; `None` when it needs the whole document.
+pub fn dependencies(expression: &dyn Expression) -> Option<BTreeSet<String>> {
+    let mut fields = BTreeSet::new();
+    collect(expression, &mut fields).then_some(fields)
+}
+
+/// Gathers the fields into `fields`; false when the whole document is needed.
+pub fn collect(expression: &dyn Expression, fields: &mut BTreeSet<String>) -> bool {
+    let mut bounded = true;
+    if let Some((variable, path)) = expression.reads() {
+        if variable == VariableId::ROOT {
+            bounded &= !path.is_empty();
+            fields.insert(path.to_owned());
+        }
+    }
+    expression.each_operand(&mut |operand| bounded &= collect(operand, fields));
+    bounded
+}

@@ -1,0 +1,1 @@
+//! The query language: filters parsed once, matched on raw bytes.

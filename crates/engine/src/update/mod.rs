@@ -1,0 +1,1 @@
+//! Update operators: the document after from the document before.
