@@ -1,0 +1,142 @@
+//! The folder: it writes frozen generations into the tables. Each fold is a checkpoint.
+
+use super::Position;
+use super::core::Core;
+use super::statistics::{Counters, nanos};
+use super::tables::Reached;
+use super::view::State;
+use crate::error::{Error, Result};
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long the folder waits before it tries a failed fold again.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// What the folder is asked for and how far it is.
+pub(super) struct Fold {
+    state: Mutex<FoldState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct FoldState {
+    /// How far the frozen generation reaches, if there is one.
+    frozen: Option<Reached>,
+    folded: Position,
+    failed: Option<Error>,
+    stopping: bool,
+}
+
+impl Fold {
+    pub(super) fn new(folded: Position) -> Fold {
+        Fold { state: Mutex::new(FoldState { folded, ..FoldState::default() }), changed: Condvar::new() }
+    }
+
+    /// A generation that reaches to a position has been frozen.
+    pub(super) fn begin(&self, reached: Reached) {
+        let mut state = self.state.lock();
+        assert!(state.frozen.is_none(), "one generation is frozen at a time");
+        state.frozen = Some(reached);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn folded(&self) -> Position {
+        self.state.lock().folded
+    }
+
+    /// The reason why the last fold failed, if it did.
+    pub(super) fn check(&self) -> Result<()> {
+        self.state.lock().failed.clone().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn wake(&self) {
+        self.changed.notify_all();
+    }
+
+    pub(super) fn stop(&self) {
+        self.state.lock().stopping = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for a frozen generation; `None` once the storage stops.
+    fn next(&self) -> Option<Reached> {
+        let mut state = self.state.lock();
+        loop {
+            if state.stopping {
+                return None;
+            }
+            if let Some(reached) = state.frozen {
+                return Some(reached);
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+
+    fn succeeded(&self, reached: Reached) {
+        let mut state = self.state.lock();
+        state.frozen = None;
+        state.failed = None;
+        state.folded = reached.position;
+    }
+
+    fn failed(&self, error: Error) {
+        let mut state = self.state.lock();
+        state.failed = Some(error);
+    }
+
+    fn pause(&self) {
+        let mut state = self.state.lock();
+        if !state.stopping {
+            self.changed.wait_for(&mut state, RETRY_DELAY);
+        }
+    }
+}
+
+impl Core {
+    /// The folder thread.
+    pub(super) fn fold_generations(&self) {
+        while let Some(reached) = self.fold.next() {
+            // Only what is flushed may be folded; if it never will be, there is nothing left to do.
+            if self.ticket(reached.position).wait().is_err() {
+                return;
+            }
+            let started = Instant::now();
+            let outcome = self.fold_frozen(reached);
+            let time = nanos(started.elapsed());
+            Counters::add(&self.counters.fold_nanos, time);
+            self.counters.fold_longest_nanos.fetch_max(time, Ordering::Relaxed);
+            let failed = outcome.is_err();
+            match outcome {
+                Ok(()) => {
+                    Counters::add(&self.counters.folds, 1);
+                    self.fold.succeeded(reached);
+                }
+                Err(error) => {
+                    Counters::add(&self.counters.folds_failed, 1);
+                    self.fold.failed(error);
+                }
+            }
+            // The lock makes sure that a writer about to wait is waiting by now.
+            drop(self.writing.lock());
+            self.room.notify_all();
+            if failed {
+                self.fold.pause();
+            } else {
+                self.log.prune(reached.position, &self.options);
+            }
+        }
+    }
+
+    fn fold_frozen(&self, reached: Reached) -> Result<()> {
+        let frozen = self.published.load().generations.last().expect("a generation is frozen").clone();
+        self.tables.commit(&mut frozen.newest(), reached)?;
+        let tables = self.tables.view()?;
+        self.reshape(|state| {
+            let mut generations = state.generations.clone();
+            generations.pop();
+            State { position: state.position, tables, generations }
+        });
+        Ok(())
+    }
+}

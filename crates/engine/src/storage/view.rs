@@ -1,0 +1,166 @@
+//! What can be read: a point, or a range in either direction, over whatever layers lie on top of each other.
+
+use super::Position;
+use super::overlay::Generation;
+use super::tables::TableView;
+use crate::error::Result;
+use bytes::Bytes;
+use std::iter::Peekable;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// The order in which a range is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the least key to the greatest.
+    Forward,
+    /// From the greatest key to the least.
+    Backward,
+}
+
+/// The entries of a range, in the direction asked for.
+pub type Range<'a> = Box<dyn Iterator<Item = Result<(Bytes, Bytes)>> + Send + 'a>;
+
+/// One layer's part of a range: a key with its value, or with `None` where the layer deletes it.
+pub(super) type Source<'a> = Box<dyn Iterator<Item = Result<(Bytes, Option<Bytes>)>> + Send + 'a>;
+
+/// Ordered bytes that can be read: a snapshot, the writer's state, or a layer on top of one of them.
+pub trait View: Sync {
+    /// The value of a key, or `None` where there is none.
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>>;
+
+    /// The entries between two bounds. A range whose lower bound lies beyond its upper bound is empty.
+    fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction) -> Result<Range<'_>>;
+}
+
+/// Published data as of one position. It stays as it is, whatever is written or folded meanwhile.
+///
+/// Cloning costs one reference count. A snapshot keeps the table file from reusing pages, so it should not be kept
+/// for more than a minute.
+#[derive(Clone)]
+pub struct Snapshot(pub(super) Arc<State>);
+
+impl Snapshot {
+    /// The position of the last commit that this snapshot shows.
+    pub fn position(&self) -> Position {
+        self.0.position
+    }
+}
+
+impl View for Snapshot {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.0.get_at(key, self.0.position)
+    }
+
+    fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction) -> Result<Range<'_>> {
+        self.0.range_at(from, to, direction, self.0.position)
+    }
+}
+
+/// Everything a reader needs, published as one: the tables, what isn't folded into them yet, and how far to look.
+///
+/// Invariant: `tables` reach at most `position`, and every commit beyond what they reach is in `generations`.
+pub(super) struct State {
+    pub(super) position: Position,
+    pub(super) tables: Arc<dyn TableView>,
+    /// Newest first; the first is the active one.
+    pub(super) generations: Vec<Arc<Generation>>,
+}
+
+impl State {
+    pub(super) fn get_at(&self, key: &[u8], position: Position) -> Result<Option<Bytes>> {
+        for generation in &self.generations {
+            if let Some(value) = generation.get(key, position) {
+                return Ok(value);
+            }
+        }
+        self.tables.get(key)
+    }
+
+    pub(super) fn range_at(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        direction: Direction,
+        position: Position,
+    ) -> Result<Range<'_>> {
+        if is_empty(from, to) {
+            return Ok(Box::new(std::iter::empty()));
+        }
+        let tables = self.tables.range(from, to, direction)?;
+        let mut sources: Vec<Source<'_>> = Vec::with_capacity(self.generations.len() + 1);
+        for generation in &self.generations {
+            if !generation.is_empty() {
+                sources.push(Box::new(generation.range(from, to, direction, position).map(Ok)));
+            }
+        }
+        Ok(if sources.is_empty() { tables } else { merge(sources, tables, direction) })
+    }
+}
+
+/// Whether no key can lie between two bounds (`BTreeMap::range` and its kin panic on some of these).
+pub(super) fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
+    match (from, to) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from >= to,
+    }
+}
+
+/// Lays sources, newest first, over a base: for each key the newest says what it is.
+pub(super) fn merge<'a>(mut sources: Vec<Source<'a>>, base: Range<'a>, direction: Direction) -> Range<'a> {
+    sources.push(Box::new(base.map(|entry| entry.map(|(key, value)| (key, Some(value))))));
+    Box::new(Merge { sources: sources.into_iter().map(Iterator::peekable).collect(), direction })
+}
+
+struct Merge<'a> {
+    sources: Vec<Peekable<Source<'a>>>,
+    direction: Direction,
+}
+
+impl Merge<'_> {
+    /// The source whose head comes first; among equal keys, the newest source. A failed source comes before all.
+    fn first(&mut self) -> Option<usize> {
+        let mut best: Option<(usize, Bytes)> = None;
+        for (index, source) in self.sources.iter_mut().enumerate() {
+            match source.peek() {
+                None => {}
+                Some(Err(_)) => return Some(index),
+                Some(Ok((key, _))) => {
+                    let better = match (&best, self.direction) {
+                        (None, _) => true,
+                        (Some((_, least)), Direction::Forward) => key < least,
+                        (Some((_, greatest)), Direction::Backward) => key > greatest,
+                    };
+                    if better {
+                        best = Some((index, key.clone()));
+                    }
+                }
+            }
+        }
+        best.map(|(index, _)| index)
+    }
+}
+
+impl Iterator for Merge<'_> {
+    type Item = Result<(Bytes, Bytes)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let first = self.first()?;
+            let (key, value) = match self.sources[first].next()? {
+                Ok(entry) => entry,
+                Err(error) => {
+                    self.sources.clear();
+                    return Some(Err(error));
+                }
+            };
+            for older in &mut self.sources[first + 1..] {
+                older.next_if(|head| matches!(head, Ok((other, _)) if *other == key));
+            }
+            if let Some(value) = value {
+                return Some(Ok((key, value)));
+            }
+        }
+    }
+}
