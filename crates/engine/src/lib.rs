@@ -6,6 +6,8 @@ pub mod document;
 pub mod error;
 pub mod expression;
 pub mod filter;
+pub mod keyspace;
+pub mod namespace;
 pub mod stage;
 pub mod storage;
 pub mod update;
