@@ -6,6 +6,7 @@
 
 pub mod collation;
 pub mod compare;
+pub mod decimal;
 pub mod number;
 pub mod path;
 pub mod regex;
@@ -14,6 +15,7 @@ pub mod value;
 
 pub use bson::{RawArray, RawArrayBuf, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 pub use compare::{compare_documents, compare_values, values_equal};
+pub use number::Number;
 pub use path::FieldPath;
 pub use row::Row;
 pub use value::{Value, append, type_name};
