@@ -11,6 +11,7 @@ pub mod number;
 pub mod path;
 pub mod regex;
 pub mod row;
+pub mod traverse;
 pub mod value;
 
 pub use bson::{RawArray, RawArrayBuf, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
