@@ -1,0 +1,207 @@
+//! Golden scripts: `testdata/<family>/<operator>.golden`.
+//!
+//! A script is a list of cases separated by blank lines. A case has comment lines (`#`), one statement a line above `---`,
+//! and below it one line for what each statement gives. Where we differ from MongoDB on purpose, a comment
+//! `# differs: reason` says so. Statements and results:
+//!
+//! ```text
+//! eval EXPRESSION                       the value, `missing`, or `error CODE`
+//! eval EXPRESSION over DOCUMENT         the same, with the document's fields in scope
+//! match FILTER DOCUMENT                 `true`, `false`, or `error CODE`
+//! update DOCUMENT UPDATE [OPTIONS]      the document after, `no change`, or `error CODE`
+//! ```
+//!
+//! Values are relaxed extended JSON, but an int64 is always `{"$numberLong": "…"}`, so that result types are seen.
+
+use bson::{Bson, RawDocumentBuf};
+use engine::document::Value;
+use engine::expression::{self, Environment, Parser, Scope};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// One case of a script.
+#[derive(Debug, Default)]
+struct Case {
+    line: usize,
+    statements: Vec<String>,
+    expected: Vec<String>,
+}
+
+#[test]
+fn every_script_gives_what_it_says() {
+    let mut report = String::new();
+    let (mut scripts, mut statements) = (0, 0);
+    for path in scripts_below(&testdata()) {
+        scripts += 1;
+        let name = path.strip_prefix(testdata()).unwrap().display().to_string();
+        for case in parse_script(&name, &std::fs::read_to_string(&path).unwrap()) {
+            statements += case.statements.len();
+            check(&name, &case, &mut report);
+        }
+    }
+    assert!(scripts > 0 && statements > 0, "no scripts found");
+    assert!(report.is_empty(), "\n{report}");
+}
+
+#[test]
+fn operator_tables_are_sorted_and_each_operator_has_a_script() {
+    let names: Vec<&str> = expression::OPERATORS.iter().map(|operator| operator.name).collect();
+    assert_table("expression", &names);
+}
+
+/// Sorted by name without duplicates, and a golden file for each name.
+fn assert_table(family: &str, names: &[&str]) {
+    assert!(names.is_sorted_by(|a, b| a < b), "the table of family {family} is not sorted by name");
+    let without: Vec<_> = names
+        .iter()
+        .filter(|name| !testdata().join(family).join(format!("{}.golden", name.trim_start_matches('$'))).exists())
+        .collect();
+    assert!(without.is_empty(), "no golden file in testdata/{family}/ for {without:?}");
+}
+
+/// Runs a case and writes a difference into the report.
+fn check(script: &str, case: &Case, report: &mut String) {
+    let given: Vec<String> = case.statements.iter().map(|statement| run(statement)).collect();
+    let expected: Vec<String> = case.expected.iter().map(|line| normalized(line)).collect();
+    if given == expected {
+        return;
+    }
+    writeln!(report, "{script}:{}", case.line).unwrap();
+    for (index, statement) in case.statements.iter().enumerate() {
+        let expected = expected.get(index).map_or("(no line)", String::as_str);
+        let mark = if given[index] == expected { " " } else { "!" };
+        writeln!(report, "{mark} {statement}").unwrap();
+        if given[index] != expected {
+            writeln!(report, "    expected {expected}\n    given    {}", given[index]).unwrap();
+        }
+    }
+    if case.statements.len() != expected.len() {
+        writeln!(report, "  {} statements but {} results", case.statements.len(), expected.len()).unwrap();
+    }
+}
+
+fn testdata() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata")
+}
+
+fn scripts_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(scripts_below(&path));
+        } else if path.extension().is_some_and(|extension| extension == "golden") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn parse_script(name: &str, text: &str) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut case = Case::default();
+    let mut below = false;
+    for (index, line) in text.lines().chain([""]).enumerate() {
+        let line = line.trim_end();
+        if line.is_empty() {
+            if !case.statements.is_empty() {
+                assert!(below, "{name}:{}: a case without ---", case.line);
+                cases.push(std::mem::take(&mut case));
+            }
+            below = false;
+        } else if line == "---" {
+            below = true;
+        } else if line.starts_with('#') {
+        } else if below {
+            case.expected.push(line.to_owned());
+        } else {
+            case.line = if case.statements.is_empty() { index + 1 } else { case.line };
+            case.statements.push(line.to_owned());
+        }
+    }
+    cases
+}
+
+/// Runs one statement and prints what it gives.
+fn run(statement: &str) -> String {
+    let (verb, rest) = statement.split_once(' ').unwrap_or((statement, ""));
+    let arguments = values(rest);
+    match (verb, &arguments[..]) {
+        ("eval", [expression]) => evaluate(expression, &RawDocumentBuf::new()),
+        ("eval", [expression, document]) => evaluate(expression, &raw_document(document)),
+        ("match", [filter, document]) => matches(&raw_document(filter), &raw_document(document)),
+        ("update", [document, update]) => updated(&raw_document(document), update, None),
+        ("update", [document, update, options]) => {
+            updated(&raw_document(document), update, Some(&raw_document(options)))
+        }
+        _ => format!("not a statement: {verb} with {} arguments", arguments.len()),
+    }
+}
+
+fn evaluate(expression: &Bson, document: &RawDocumentBuf) -> String {
+    let wrapped = RawDocumentBuf::try_from(&bson::doc! { "e": expression.clone() }).unwrap();
+    let argument = wrapped.get("e").unwrap().unwrap();
+    let compiled = match expression::parse(argument, &mut Parser::new()) {
+        Ok(compiled) => compiled,
+        Err(error) => return format!("error {}", error.code.0),
+    };
+    let environment = Environment::fixed();
+    match compiled.evaluate(&Scope::new(document, &environment)) {
+        Ok(Value::Missing) => "missing".to_owned(),
+        Ok(value) => json(Bson::try_from(bson::RawBson::from(value.or_null())).unwrap()).to_string(),
+        Err(error) => format!("error {}", error.code.0),
+    }
+}
+
+/// What a filter says of a document. The filter family calls its parser and its match here.
+fn matches(_filter: &RawDocumentBuf, _document: &RawDocumentBuf) -> String {
+    "the filter family is not wired into tests/golden.rs yet".to_owned()
+}
+
+/// What an update makes of a document. The update family calls its parser and its application here.
+fn updated(_document: &RawDocumentBuf, _update: &Bson, _options: Option<&RawDocumentBuf>) -> String {
+    "the update family is not wired into tests/golden.rs yet".to_owned()
+}
+
+/// The extended JSON values in a statement; the word `over` between two of them is skipped.
+fn values(mut text: &str) -> Vec<Bson> {
+    let mut found = Vec::new();
+    loop {
+        text = text.trim_start();
+        text = text.strip_prefix("over ").unwrap_or(text);
+        let mut stream = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
+        match stream.next() {
+            None => return found,
+            Some(Ok(value)) => {
+                found.push(Bson::try_from(value.clone()).unwrap_or_else(|error| panic!("{value}: {error}")));
+            }
+            Some(Err(error)) => panic!("not JSON: {text}: {error}"),
+        }
+        let end = stream.byte_offset();
+        text = &text[end..];
+    }
+}
+
+fn raw_document(value: &Bson) -> RawDocumentBuf {
+    let document = value.as_document().unwrap_or_else(|| panic!("not a document: {value}"));
+    RawDocumentBuf::try_from(document).unwrap()
+}
+
+/// An expected line in the form in which results are printed, whatever its spaces.
+fn normalized(line: &str) -> String {
+    match serde_json::from_str::<serde_json::Value>(line).ok().and_then(|value| Bson::try_from(value).ok()) {
+        Some(value) => json(value).to_string(),
+        None => line.to_owned(),
+    }
+}
+
+/// Relaxed extended JSON in which an int64 keeps its type.
+fn json(value: Bson) -> serde_json::Value {
+    match value {
+        Bson::Int64(number) => serde_json::json!({ "$numberLong": number.to_string() }),
+        Bson::Array(array) => array.into_iter().map(json).collect(),
+        Bson::Document(document) => document.into_iter().map(|(name, value)| (name, json(value))).collect(),
+        other => other.into_relaxed_extjson(),
+    }
+}
