@@ -230,6 +230,7 @@ codes! {
     CAPPED_POSITION_LOST 136 "CappedPositionLost"
     INVALID_GEO 138 "InvalidGeo"
     READ_CONCERN_MAJORITY_NOT_ENABLED 148 "ReadConcernMajorityNotEnabled"
+    INCOMPATIBLE_COLLATION_VERSION 161 "IncompatibleCollationVersion"
     COMMAND_NOT_SUPPORTED_ON_VIEW 166 "CommandNotSupportedOnView"
     OPTION_NOT_SUPPORTED_ON_VIEW 167 "OptionNotSupportedOnView"
     INVALID_PIPELINE_OPERATOR 168 "InvalidPipelineOperator"

@@ -1,6 +1,7 @@
 //! BSON comparison order: types in their fixed order, numbers as one, strings by bytes or by a collation.
 
 use crate::document::collation::Collator;
+use crate::document::value::value_bytes;
 use crate::error::Result;
 use bson::{RawArray, RawBsonRef, RawDocument};
 use std::cmp::Ordering;
@@ -59,7 +60,14 @@ pub fn compare_values(a: RawBsonRef<'_>, b: RawBsonRef<'_>, collator: Option<&Co
             a.pattern.as_str().cmp(b.pattern.as_str()).then_with(|| a.options.as_str().cmp(b.options.as_str()))
         }
         (B::JavaScriptCode(a), B::JavaScriptCode(b)) => a.cmp(b),
-        (B::DbPointer(_) | B::JavaScriptCodeWithScope(_), _) => format!("{a:?}").cmp(&format!("{b:?}")),
+        (B::JavaScriptCodeWithScope(a), B::JavaScriptCodeWithScope(b)) => match a.code.cmp(b.code) {
+            Ordering::Equal => return compare_documents(a.scope, b.scope, collator),
+            order => order,
+        },
+        (B::DbPointer(_), B::DbPointer(_)) => {
+            let (a, b) = (value_bytes(a)?, value_bytes(b)?);
+            a.len().cmp(&b.len()).then_with(|| a.cmp(&b))
+        }
         (B::MinKey | B::MaxKey | B::Null | B::Undefined, _) => Ordering::Equal,
         _ => crate::document::number::compare(a, b),
     })

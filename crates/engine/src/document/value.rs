@@ -130,6 +130,18 @@ pub fn append(document: &mut RawDocumentBuf, name: &str, value: RawBsonRef<'_>) 
     Ok(())
 }
 
+/// A value's bytes as BSON stores them, without type and name.
+///
+/// # Errors
+/// None in practice: the empty name is always allowed.
+pub fn value_bytes(value: RawBsonRef<'_>) -> Result<Vec<u8>> {
+    const BEFORE: usize = 4 + 1 + 1; // the document's length, the type, the empty name's end
+    let mut document = RawDocumentBuf::new();
+    append(&mut document, "", value)?;
+    let bytes = document.as_bytes();
+    Ok(bytes[BEFORE..bytes.len() - 1].to_vec())
+}
+
 impl<'a> From<RawBsonRef<'a>> for Value<'a> {
     fn from(value: RawBsonRef<'a>) -> Value<'a> {
         Value::Borrowed(value)
