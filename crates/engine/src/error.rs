@@ -216,6 +216,7 @@ codes! {
     INVALID_ROLE_MODIFICATION 93 "InvalidRoleModification"
     OPERATION_FAILED 96 "OperationFailed"
     NO_PROGRESS_MADE 97 "NoProgressMade"
+    DB_PATH_IN_USE 98 "DBPathInUse"
     UNSATISFIABLE_WRITE_CONCERN 100 "UnsatisfiableWriteConcern"
     WRITE_CONFLICT 112 "WriteConflict"
     COMMAND_NOT_SUPPORTED 115 "CommandNotSupported"

@@ -1,19 +1,22 @@
 //! The storage itself: what all its parts share, the flusher thread, and the face.
 
 use super::folder::Fold;
-use super::log::{Log, LogReader, Place};
+use super::log::{Log, LogReader, Place, Record};
+use super::medium::{Folder, Medium, Memory};
 use super::overlay::Generation;
 use super::statistics::{Counters, Statistics, nanos};
+use super::tables::file::FileTables;
 use super::tables::memory::MemoryTables;
 use super::tables::{Reached, Tables};
 use super::ticket::{Progress, Ticket};
 use super::view::{Snapshot, State};
 use super::writer::{Changes, Writer};
-use super::{Options, Position};
+use super::{Flush, Options, Position};
 use crate::error::{Code, Error, Result};
 use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -47,7 +50,15 @@ pub(super) struct Core {
     pub(super) fold: Fold,
     hooks: Mutex<Vec<Hook>>,
     pub(super) counters: Counters,
+    /// The claim on the medium; dropped after all that uses it.
+    _lock: Box<dyn Send + Sync>,
 }
+
+/// The name of the tables' file.
+const TABLES_NAME: &str = "tables.redb";
+
+/// The segments of a storage in memory are at most this large.
+const MEMORY_SEGMENT_BYTES: u64 = 4 << 20;
 
 /// What the writer lock protects: the last executed commit.
 pub(super) struct Writing {
@@ -176,15 +187,46 @@ impl Core {
 }
 
 impl Storage {
-    /// A storage in memory, with the same behaviour and no durability.
-    pub fn in_memory(options: Options) -> Storage {
-        let tables = Box::new(MemoryTables::default());
-        Storage::start(options, tables, Log::in_memory()).expect("nothing to be recovered in memory")
+    /// Opens a storage in a folder, creating it if there is none, and recovers what a crash left.
+    ///
+    /// Errors: `DBPathInUse` if another process has it open; `ManualInterventionRequired` if something acknowledged is
+    /// missing or damaged; `UnsupportedFormat` if another release wrote it.
+    pub fn open(folder: &Path, options: Options) -> Result<Storage> {
+        Storage::open_on(Arc::new(Folder::open(folder)?), options)
     }
 
-    fn start(options: Options, tables: Box<dyn Tables>, log: Log) -> Result<Storage> {
-        let Reached { position, time } = tables.reached()?;
-        let state = State { position, tables: tables.view()?, generations: vec![Arc::new(Generation::default())] };
+    /// Opens a storage on any medium.
+    pub fn open_on(medium: Arc<dyn Medium>, options: Options) -> Result<Storage> {
+        let lock = medium.lock()?;
+        let tables = FileTables::open(medium.open(TABLES_NAME)?, &options)?;
+        if options.flush == Flush::Durable {
+            medium.sync()?;
+        }
+        Storage::start(options, Box::new(tables), medium, lock)
+    }
+
+    /// A storage in memory, with the same behaviour and no durability.
+    pub fn in_memory(options: Options) -> Storage {
+        let segment_bytes = options.segment_bytes.min(MEMORY_SEGMENT_BYTES);
+        let options = Options { flush: Flush::Skip, segment_bytes, ..options };
+        let started =
+            Storage::start(options, Box::new(MemoryTables::default()), Arc::new(Memory::default()), Box::new(()));
+        started.expect("there is nothing to recover in memory")
+    }
+
+    fn start(
+        options: Options,
+        tables: Box<dyn Tables>,
+        medium: Arc<dyn Medium>,
+        lock: Box<dyn Send + Sync>,
+    ) -> Result<Storage> {
+        let mut replay = Replay { tables: &*tables, generation: Generation::default(), end: tables.reached()? };
+        let replay_bytes = options.overlay_bytes;
+        let mut apply = |record: Record| replay.apply(record, replay_bytes);
+        let (log, Reached { position, time }) = Log::open(medium, &options, tables.reached()?, &mut apply)?;
+        let generations = vec![Arc::new(replay.generation)];
+        let folded = tables.reached()?.position;
+        let state = State { position, tables: tables.view()?, generations };
         let core = Arc::new(Core {
             options,
             tables,
@@ -195,14 +237,16 @@ impl Storage {
             writing: Mutex::new(Writing { position, time }),
             room: Condvar::new(),
             queue: Queue::default(),
-            fold: Fold::new(position),
+            fold: Fold::new(folded),
             hooks: Mutex::new(Vec::new()),
             counters: Counters::default(),
+            _lock: lock,
         });
         let threads = Arc::new(Threads {
             running: Mutex::new(vec![
                 spawn("flusher", core.clone(), Core::flush_batches)?,
                 spawn("folder", core.clone(), Core::fold_generations)?,
+                spawn("preparer", core.clone(), |core| core.log.prepare_spares())?,
             ]),
             core: core.clone(),
         });
@@ -264,7 +308,8 @@ impl Storage {
 
     /// The first flushed commit in the log with a time of at least `time`.
     pub fn position_at(&self, time: u64) -> Result<Option<Position>> {
-        for record in self.read_log(self.oldest() - 1)? {
+        let before = self.core.log.before_time(time).unwrap_or(self.oldest() - 1);
+        for record in self.read_log(before)? {
             let record = record?;
             if record.time >= time {
                 return Ok(Some(record.position));
@@ -325,6 +370,27 @@ impl Storage {
     }
 }
 
+/// Recovery's way from the log into the overlay, and from there into the tables when it grows too large.
+struct Replay<'t> {
+    tables: &'t dyn Tables,
+    generation: Generation,
+    end: Reached,
+}
+
+impl Replay<'_> {
+    fn apply(&mut self, record: Record, overlay_bytes: usize) -> Result<()> {
+        if self.generation.size_bytes() >= overlay_bytes {
+            let full = std::mem::take(&mut self.generation);
+            self.tables.commit(&mut full.newest(), self.end)?;
+        }
+        self.end = Reached { position: record.position, time: record.time };
+        for (key, value) in record.writes {
+            self.generation.put(key, value, record.position);
+        }
+        Ok(())
+    }
+}
+
 /// The storage's threads, stopped when the last handle goes.
 struct Threads {
     core: Arc<Core>,
@@ -339,6 +405,7 @@ impl Threads {
                 self.join(thread);
                 self.core.fail(Error::new(Code::SHUTDOWN_IN_PROGRESS, "the storage is closed"));
                 self.core.fold.stop();
+                self.core.log.stop();
             } else {
                 self.join(thread);
             }

@@ -123,7 +123,7 @@ impl Core {
             if failed {
                 self.fold.pause();
             } else {
-                self.log.prune(reached.position, &self.options);
+                self.log.prune(reached, &self.options);
             }
         }
     }

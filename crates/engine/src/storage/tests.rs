@@ -48,3 +48,30 @@ fn a_layer_hides_what_it_deletes_and_shows_what_it_puts() {
     let keys: Vec<_> = all(&layer, Direction::Backward).into_iter().map(|entry| entry.0).collect();
     assert_eq!(keys, ["d", "c", "a"]);
 }
+
+#[test]
+fn what_was_acknowledged_is_there_after_reopening() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { segment_bytes: 1 << 20, overlay_bytes: 64 << 10, ..Options::default() };
+    for round in 0..3u32 {
+        let storage = Storage::open(folder.path(), options.clone()).unwrap();
+        for number in 0..500u32 {
+            let key = format!("{:03}", number % 200);
+            commit(&storage, vec![put(&key, &format!("{round}-{number}-{}", "x".repeat(1000)))]);
+        }
+        let last = storage.writer().unwrap().position();
+        storage.ticket(last).wait().unwrap();
+        assert_eq!(last, u64::from(round + 1) * 500);
+        assert!(storage.snapshot().get(b"150").unwrap().unwrap().starts_with(format!("{round}-350-").as_bytes()));
+        assert_eq!(all(&storage.snapshot(), Direction::Forward).len(), 200);
+        let positions: Vec<_> = storage.read_log(0).unwrap().map(|record| record.unwrap().position).collect();
+        assert_eq!(positions, (1..=last).collect::<Vec<_>>());
+        if round == 1 {
+            storage.close().unwrap();
+        }
+    }
+    let second = Storage::open(folder.path(), options.clone()).unwrap();
+    let refused = Storage::open(folder.path(), options).err().unwrap();
+    assert_eq!(refused.code, crate::Code::DB_PATH_IN_USE);
+    assert_eq!(second.flushed(), 1500);
+}

@@ -1,10 +1,10 @@
 //! The one writer: it executes commits under the writer lock, ahead of their flush.
 
+use super::Position;
 use super::core::{Core, Pending, Writing};
 use super::ticket::Ticket;
 use super::view::{Direction, Range, State, View};
-use super::{MAX_COMMIT_BYTES, Position};
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use bytes::Bytes;
 use parking_lot::MutexGuard;
 use std::ops::Bound;
@@ -39,18 +39,9 @@ pub struct Writer<'s> {
 impl Writer<'_> {
     /// Executes a commit: it is visible to this and later writers at once, and to snapshots once it is flushed.
     ///
-    /// Errors: `TransactionTooLarge` beyond [`MAX_COMMIT_BYTES`]; `OutOfDiskSpace` if the log can't grow; the reason
+    /// Errors: `TransactionTooLarge` beyond [`MAX_COMMIT_BYTES`](super::MAX_COMMIT_BYTES); `OutOfDiskSpace` if the log can't grow; the reason
     /// of a failed flush. After an error nothing of the commit is applied.
     pub fn commit(&mut self, changes: Changes) -> Result<Ticket> {
-        let size = changes.size_bytes();
-        if size > MAX_COMMIT_BYTES {
-            return Err(Error::new(
-                Code::TRANSACTION_TOO_LARGE,
-                format!(
-                    "a commit of {size} bytes exceeds the bound of {MAX_COMMIT_BYTES} bytes; split it into smaller ones"
-                ),
-            ));
-        }
         self.core.progress.check()?;
         let place = self.core.log.claim(&changes)?;
         let position = self.writing.position + 1;

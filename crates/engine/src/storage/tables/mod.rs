@@ -1,5 +1,6 @@
 //! The tables: the fold of the log up to a position, in an ordered key-value store that only the folder writes.
 
+pub(super) mod file;
 pub(super) mod memory;
 
 use super::Position;

@@ -1,0 +1,320 @@
+//! The tables in a file, kept by redb.
+//!
+//! redb refuses all further reads once any of its writes failed. Ours must go on: a full disk stops folding, not
+//! reading. So after opening the file's failures are hidden from redb: from the first failed write on, nothing more
+//! goes to the file, what redb writes is kept aside in memory, and the commit is reported as failed by
+//! [`FileTables::commit`]. The file then still holds the last good commit, and readers go on with its view.
+
+use super::{Reached, TableView, Tables};
+use crate::error::{Code, Error, Result};
+use crate::storage::medium::MediumFile;
+use crate::storage::view::{Direction, Range};
+use crate::storage::{Flush, Options};
+use bytes::Bytes;
+use parking_lot::RwLock;
+use redb::{Database, OwnedAccessGuard, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Keys and values.
+const ENTRIES: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("entries");
+/// What the storage itself remembers: numbers by name.
+const META: TableDefinition<'static, &str, u64> = TableDefinition::new("meta");
+const META_FORMAT: &str = "format";
+const META_POSITION: &str = "position";
+const META_TIME: &str = "time";
+/// The version of the keys' meaning within the file.
+const FORMAT: u64 = 1;
+/// Values up to this size are copied; larger ones keep the page they lie on.
+const COPY_BYTES: usize = 4096;
+
+pub(in crate::storage) struct FileTables {
+    database: Database,
+    file: Arc<GuardedFile>,
+}
+
+impl FileTables {
+    /// Opens the tables in a file, creating them if it is empty.
+    pub(in crate::storage) fn open(file: Arc<dyn MediumFile>, options: &Options) -> Result<FileTables> {
+        let file = Arc::new(GuardedFile {
+            file,
+            skips_sync: options.flush == Flush::Skip,
+            hides_failures: AtomicBool::new(false),
+            aside: RwLock::new(None),
+        });
+        let opened = redb::Builder::new()
+            .set_cache_size(options.cache_bytes)
+            .create_with_backend(Backend(file.clone()))
+            .map_err(failed)?;
+        let tables = FileTables { database: opened, file };
+        tables.initialise()?;
+        tables.file.hides_failures.store(true, Ordering::Release);
+        Ok(tables)
+    }
+
+    fn initialise(&self) -> Result<()> {
+        match self.number(META_FORMAT)? {
+            Some(FORMAT) => Ok(()),
+            Some(other) => Err(Error::new(
+                Code::UNSUPPORTED_FORMAT,
+                format!(
+                    "the tables have format {other}, this release reads format {FORMAT}: use the release that wrote them"
+                ),
+            )),
+            None => self.transact(&mut std::iter::empty(), Reached::default()),
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<Option<u64>> {
+        let transaction = self.database.begin_read().map_err(failed)?;
+        let table = match transaction.open_table(META) {
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
+            opened => opened.map_err(failed)?,
+        };
+        Ok(ReadableTable::get(&table, name).map_err(failed)?.map(|number| number.value()))
+    }
+
+    fn transact(&self, batch: &mut dyn Iterator<Item = (Bytes, Option<Bytes>)>, reached: Reached) -> Result<()> {
+        let mut transaction = self.database.begin_write().map_err(failed)?;
+        transaction.set_quick_repair(true);
+        {
+            let mut entries = transaction.open_table(ENTRIES).map_err(failed)?;
+            for (key, value) in batch {
+                match value {
+                    Some(value) => entries.insert(&*key, &*value).map_err(failed)?,
+                    None => entries.remove(&*key).map_err(failed)?,
+                };
+            }
+            let mut meta = transaction.open_table(META).map_err(failed)?;
+            meta.insert(META_FORMAT, FORMAT).map_err(failed)?;
+            meta.insert(META_POSITION, reached.position).map_err(failed)?;
+            meta.insert(META_TIME, reached.time).map_err(failed)?;
+        }
+        transaction.commit().map_err(failed)
+    }
+}
+
+impl Tables for FileTables {
+    fn reached(&self) -> Result<Reached> {
+        let position = self.number(META_POSITION)?.unwrap_or_default();
+        let time = self.number(META_TIME)?.unwrap_or_default();
+        Ok(Reached { position, time })
+    }
+
+    fn view(&self) -> Result<Arc<dyn TableView>> {
+        let transaction = self.database.begin_read().map_err(failed)?;
+        Ok(Arc::new(FileView { entries: transaction.open_table(ENTRIES).map_err(failed)? }))
+    }
+
+    fn commit(&self, batch: &mut dyn Iterator<Item = (Bytes, Option<Bytes>)>, reached: Reached) -> Result<()> {
+        self.file.check()?;
+        self.transact(batch, reached)?;
+        self.file.check()
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.file.file.size().unwrap_or_default()
+    }
+}
+
+/// An error of redb's.
+fn failed(error: impl Into<redb::Error>) -> Error {
+    match error.into() {
+        redb::Error::Io(error) => Error::from(error).context("the table file"),
+        error => Error::internal(format!("the table file: {error}")),
+    }
+}
+
+struct FileView {
+    entries: ReadOnlyTable<&'static [u8], &'static [u8]>,
+}
+
+impl TableView for FileView {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let guard = ReadableTable::get(&self.entries, key).map_err(failed)?;
+        match guard {
+            None => Ok(None),
+            Some(guard) if guard.value().len() <= COPY_BYTES => Ok(Some(Bytes::copy_from_slice(guard.value()))),
+            Some(_) => {
+                let guard = self.entries.get_owned(key).map_err(failed)?;
+                Ok(guard.map(|guard| Bytes::from_owner(PageBytes(guard))))
+            }
+        }
+    }
+
+    fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction) -> Result<Range<'_>> {
+        let entries = self.entries.range_owned::<&[u8]>((from, to)).map_err(failed)?.map(entry);
+        Ok(match direction {
+            Direction::Forward => Box::new(entries),
+            Direction::Backward => Box::new(entries.rev()),
+        })
+    }
+}
+
+type Guard = OwnedAccessGuard<&'static [u8]>;
+
+fn entry(entry: redb::Result<(Guard, Guard)>) -> Result<(Bytes, Bytes)> {
+    let (key, value) = entry.map_err(failed)?;
+    let key = Bytes::copy_from_slice(key.value());
+    let value = if value.value().len() <= COPY_BYTES {
+        Bytes::copy_from_slice(value.value())
+    } else {
+        Bytes::from_owner(PageBytes(value))
+    };
+    Ok((key, value))
+}
+
+/// A value where it lies, on its page.
+struct PageBytes(Guard);
+
+impl AsRef<[u8]> for PageBytes {
+    fn as_ref(&self) -> &[u8] {
+        self.0.value()
+    }
+}
+
+/// The file as redb sees it.
+#[derive(Debug)]
+struct GuardedFile {
+    file: Arc<dyn MediumFile>,
+    skips_sync: bool,
+    /// Not while opening: then redb shall report them.
+    hides_failures: AtomicBool,
+    aside: RwLock<Option<Aside>>,
+}
+
+/// What was written since the file failed.
+#[derive(Debug)]
+struct Aside {
+    failure: io::Error,
+    size: u64,
+    blocks: BTreeMap<u64, Box<[u8]>>,
+}
+
+/// The size of the blocks kept aside.
+const BLOCK_BYTES: u64 = 4096;
+
+impl GuardedFile {
+    /// The failure that is being hidden from redb, if any.
+    fn check(&self) -> Result<()> {
+        match &*self.aside.read() {
+            None => Ok(()),
+            Some(Aside { failure, .. }) => Err(Error::from(io::Error::new(failure.kind(), failure.to_string()))
+                .context(
+                    "the table file can't be written, so that nothing more is folded until the storage is opened anew",
+                )),
+        }
+    }
+
+    /// Runs an operation on the file, or on what is kept aside if the file has failed or fails now.
+    fn guarded(
+        &self,
+        on_file: impl FnOnce(&dyn MediumFile) -> io::Result<()>,
+        on_aside: impl FnOnce(&mut Aside, &dyn MediumFile) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut failure = None;
+        {
+            // Shared, so that readers don't wait for a flush. There is only one writer.
+            let aside = self.aside.read();
+            if aside.is_none() {
+                match on_file(&*self.file) {
+                    Err(error) if self.hides_failures.load(Ordering::Acquire) => failure = Some(error),
+                    outcome => return outcome,
+                }
+            }
+        }
+        let mut aside = self.aside.write();
+        if let Some(failure) = failure {
+            *aside = Some(Aside { failure, size: self.file.size()?, blocks: BTreeMap::new() });
+        }
+        on_aside(aside.as_mut().expect("the file has failed"), &*self.file)
+    }
+}
+
+impl Aside {
+    fn write(&mut self, file: &dyn MediumFile, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
+        self.size = self.size.max(offset + bytes.len() as u64);
+        while !bytes.is_empty() {
+            let number = offset / BLOCK_BYTES;
+            let within = (offset % BLOCK_BYTES) as usize;
+            let length = bytes.len().min(BLOCK_BYTES as usize - within);
+            let block = match self.blocks.entry(number) {
+                std::collections::btree_map::Entry::Occupied(block) => block.into_mut(),
+                std::collections::btree_map::Entry::Vacant(place) => {
+                    let mut block = vec![0; BLOCK_BYTES as usize].into_boxed_slice();
+                    read_padded(file, number * BLOCK_BYTES, &mut block)?;
+                    place.insert(block)
+                }
+            };
+            block[within..within + length].copy_from_slice(&bytes[..length]);
+            offset += length as u64;
+            bytes = &bytes[length..];
+        }
+        Ok(())
+    }
+
+    fn read(&self, file: &dyn MediumFile, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let end = offset + buffer.len() as u64;
+        if end > self.size {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        read_padded(file, offset, buffer)?;
+        for (number, block) in self.blocks.range(offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES)) {
+            let start = number * BLOCK_BYTES;
+            let from = start.max(offset);
+            let to = (start + BLOCK_BYTES).min(end);
+            let target = &mut buffer[(from - offset) as usize..(to - offset) as usize];
+            target.copy_from_slice(&block[(from - start) as usize..(to - start) as usize]);
+        }
+        Ok(())
+    }
+}
+
+/// Reads what the file has of a range, and zeros beyond its end.
+fn read_padded(file: &dyn MediumFile, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+    let available = file.size()?.saturating_sub(offset).min(buffer.len() as u64) as usize;
+    buffer[available..].fill(0);
+    file.read(offset, &mut buffer[..available])
+}
+
+#[derive(Debug)]
+struct Backend(Arc<GuardedFile>);
+
+impl redb::StorageBackend for Backend {
+    fn len(&self) -> io::Result<u64> {
+        match &*self.0.aside.read() {
+            None => self.0.file.size(),
+            Some(aside) => Ok(aside.size),
+        }
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        match &*self.0.aside.read() {
+            None => self.0.file.read(offset, out),
+            Some(aside) => aside.read(&*self.0.file, offset, out),
+        }
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.guarded(
+            |file| file.resize(len),
+            |aside, _| {
+                aside.size = len;
+                aside.blocks.retain(|number, _| number * BLOCK_BYTES < len);
+                Ok(())
+            },
+        )
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let skips = self.0.skips_sync;
+        self.0.guarded(|file| if skips { Ok(()) } else { file.sync() }, |_, _| Ok(()))
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.guarded(|file| file.write(offset, data), |aside, file| aside.write(file, offset, data))
+    }
+}
