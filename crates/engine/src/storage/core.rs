@@ -135,7 +135,7 @@ impl Core {
 
     /// Hands the active generation to the folder, unless that still has one. The caller holds the writer lock.
     pub(super) fn freeze(&self, writing: &mut Writing) -> bool {
-        if self.published.load().generations.len() > 1 {
+        if !self.fold.is_idle() {
             return false;
         }
         let reached = Reached { position: writing.position, time: writing.time };
@@ -179,7 +179,6 @@ impl Core {
     /// Refuses all writes from now on; reads go on.
     pub(super) fn fail(&self, reason: Error) {
         self.progress.end(reason);
-        self.fold.wake();
         // The lock makes sure that a writer about to wait is waiting by now.
         drop(self.writing.lock());
         self.room.notify_all();
@@ -198,7 +197,16 @@ impl Storage {
     /// Opens a storage on any medium.
     pub fn open_on(medium: Arc<dyn Medium>, options: Options) -> Result<Storage> {
         let lock = medium.lock()?;
-        let tables = FileTables::open(medium.open(TABLES_NAME)?, &options)?;
+        let file = medium.open(TABLES_NAME)?;
+        let opened = FileTables::open(file.clone(), &options);
+        let tables = match opened {
+            // The log is created after the tables, so without one their creation was interrupted.
+            Err(_) if !Log::exists(&*medium)? => {
+                file.resize(0)?;
+                FileTables::open(file, &options)?
+            }
+            opened => opened?,
+        };
         if options.flush == Flush::Durable {
             medium.sync()?;
         }
@@ -220,6 +228,8 @@ impl Storage {
         medium: Arc<dyn Medium>,
         lock: Box<dyn Send + Sync>,
     ) -> Result<Storage> {
+        // Zero would never be reached by writing.
+        let options = Options { overlay_bytes: options.overlay_bytes.max(1), ..options };
         let mut replay = Replay { tables: &*tables, generation: Generation::default(), end: tables.reached()? };
         let replay_bytes = options.overlay_bytes;
         let mut apply = |record: Record| replay.apply(record, replay_bytes);

@@ -41,6 +41,12 @@ impl Fold {
         self.changed.notify_all();
     }
 
+    /// Whether nothing is frozen.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state.lock().frozen.is_none()
+    }
+
+    /// How far the tables reach.
     pub(super) fn folded(&self) -> Position {
         self.state.lock().folded
     }
@@ -48,10 +54,6 @@ impl Fold {
     /// The reason why the last fold failed, if it did.
     pub(super) fn check(&self) -> Result<()> {
         self.state.lock().failed.clone().map_or(Ok(()), Err)
-    }
-
-    pub(super) fn wake(&self) {
-        self.changed.notify_all();
     }
 
     pub(super) fn stop(&self) {

@@ -82,6 +82,11 @@ impl Log {
         Ok((log, recovered.end))
     }
 
+    /// Whether a medium holds any of a log.
+    pub(super) fn exists(medium: &dyn Medium) -> Result<bool> {
+        Ok(medium.names()?.iter().any(|name| segment::number(name).is_some()))
+    }
+
     /// Claims room for a commit. The caller holds the writer lock.
     ///
     /// Errors: `TransactionTooLarge`; `OutOfDiskSpace` and others if the log can't grow.
@@ -230,7 +235,7 @@ impl Log {
                 let Some(next) = second.first() else { return };
                 let too_large = total > options.retain_bytes;
                 let too_old = next.time.saturating_add(options.retain_age) < folded.time;
-                if next.position > folded.position || !(too_large || too_old) {
+                if next.position - 1 > folded.position || !(too_large || too_old) {
                     return;
                 }
                 total -= oldest.capacity;

@@ -1,6 +1,10 @@
 //! Tests of the storage as a whole.
 #![allow(clippy::unwrap_used)]
 
+mod crash;
+pub(crate) mod faulty;
+mod model;
+
 use super::*;
 use bytes::Bytes;
 use std::ops::Bound;
