@@ -9,9 +9,6 @@
 //! | `20` index id, encoded key fields, record key | what the key alone can't tell (see [`crate::key`]) |
 //! | `30` session id, statement number | a retryable write's recorded result |
 //!
-//! An index entry's value is the key's type bits; where the record key is not eight bytes long, its length follows in four
-//! bytes, and a last byte tells which of the two it is. The usual value is empty.
-//!
 //! Ids are four bytes, big-endian, never used twice. A record key is a record number of eight bytes, big-endian, in the order of
 //! insertion; in a clustered collection it is the encoded `_id`.
 
@@ -82,46 +79,9 @@ pub fn bounds<'k>(prefix: &'k [u8], end: &'k mut Option<Vec<u8>>) -> (Bound<&'k 
     (Bound::Included(prefix), end.as_deref().map_or(Bound::Unbounded, Bound::Excluded))
 }
 
-const USUAL_RECORD_BYTES: usize = 8;
-const LENGTH_FOLLOWS: u8 = 1;
-
-/// An index entry's value.
-pub fn index_value(types: &[u8], record: &[u8]) -> Bytes {
-    if record.len() == USUAL_RECORD_BYTES {
-        if types.is_empty() {
-            return Bytes::new();
-        }
-        return Bytes::from([types, &[0]].concat());
-    }
-    let length = u32::try_from(record.len()).expect("a record key is far below 4 GiB");
-    Bytes::from([types, &length.to_be_bytes(), &[LENGTH_FOLLOWS]].concat())
-}
-
-/// The type bits and the record key's length of an index entry's value.
-pub fn parse_index_value(value: &[u8]) -> (&[u8], usize) {
-    match value.split_last() {
-        None => (&[], USUAL_RECORD_BYTES),
-        Some((&LENGTH_FOLLOWS, rest)) => match rest.split_last_chunk::<4>() {
-            Some((types, length)) => (types, u32::from_be_bytes(*length) as usize),
-            None => (&[], USUAL_RECORD_BYTES),
-        },
-        Some((_, types)) => (types, USUAL_RECORD_BYTES),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_index_entry_tells_its_record() {
-        for (types, record) in
-            [(&b""[..], &[0u8; 8][..]), (b"\x05\x18\x40", &[1; 8]), (b"", &[1; 13]), (b"\x01\x01", &[])]
-        {
-            let value = index_value(types, record);
-            assert_eq!(parse_index_value(&value), (types, record.len()));
-        }
-    }
 
     #[test]
     fn the_end_of_a_prefix_is_above_every_key_in_it() {

@@ -6,6 +6,7 @@ pub mod document;
 pub mod error;
 pub mod expression;
 pub mod filter;
+pub mod index;
 pub mod key;
 pub mod keyspace;
 pub mod namespace;

@@ -121,14 +121,12 @@ fn kind_width(code: u8) -> usize {
     if matches!(code, kind::DECIMAL | kind::NEGATIVE_ZERO_DECIMAL) { 3 } else { 1 }
 }
 
-/// One value, ascending, without type bits: for bounds and for the `_id` index.
+/// Appends one value, ascending, without type bits: for bounds and for the `_id` index.
 ///
 /// # Errors
 /// `InvalidBSON` (22) when nested bytes are malformed.
-pub fn encode(value: RawBsonRef<'_>, collator: Option<&Collator>) -> Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(16);
-    encode_value(value, collator, &mut bytes, &mut Vec::new())?;
-    Ok(bytes)
+pub fn encode(value: RawBsonRef<'_>, collator: Option<&Collator>, out: &mut Vec<u8>) -> Result<()> {
+    encode_value(value, collator, out, &mut Vec::new())
 }
 
 /// Inverts every byte: from ascending to descending and back.
