@@ -1,0 +1,13 @@
+//! `{field: {$lte: value}}`: a value at the path of the same kind is less or equal.
+//!
+//! Only values of one kind are compared (see [`super::inequality`]). Documented at
+//! <https://www.mongodb.com/docs/manual/reference/operator/query/lte/>.
+
+use super::inequality::{Kind, parse};
+use super::{Operator, Parse};
+use std::cmp::Ordering;
+
+static KIND: Kind = Kind { name: "$lte", side: Ordering::Less, or_equal: true };
+
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$lte", parse: Parse::Field(|field, argument, parser| parse(&KIND, field, argument, parser)) };

@@ -1,0 +1,281 @@
+//! The tree of a filter, and matching it.
+
+use super::{Bounds, IndexTraits, Predicate, expr::ExprCondition};
+use crate::document::traverse;
+use crate::document::{FieldPath, collation::Collator};
+use crate::error::Result;
+use crate::expression::Environment;
+use bson::{RawBsonRef, RawDocument};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A node of a filter's tree. `And` and `Or` have at least two parts, and no part of their own kind.
+#[derive(Clone, Debug)]
+pub enum Node {
+    /// All of them.
+    And(Vec<Node>),
+    /// At least one of them.
+    Or(Vec<Node>),
+    /// None of them.
+    Nor(Vec<Node>),
+    /// Not this.
+    Not {
+        /// What is negated.
+        node: Box<Node>,
+        /// How it was written: `$not`, `$ne`, `$nin` or `$exists`.
+        name: &'static str,
+    },
+    /// A condition on the values at a path.
+    Path {
+        /// The path.
+        path: FieldPath,
+        /// The condition.
+        test: Arc<dyn Predicate>,
+    },
+    /// `$expr`.
+    Expr(Arc<ExprCondition>),
+    /// `$sampleRate`.
+    Sample(f64),
+    /// Every document, or none.
+    Always(bool),
+}
+
+/// What is matched.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'a> {
+    /// A document.
+    Document(&'a RawDocument),
+    /// A value that stands for the first part of every path, whatever that is called.
+    Named(RawBsonRef<'a>),
+    /// A value that conditions look at directly, without entering arrays: an element in `$elemMatch`.
+    Element(RawBsonRef<'a>),
+}
+
+/// The state of matching one document.
+pub(super) struct Matching<'e, 'n> {
+    pub(super) environment: &'e Environment,
+    /// The array position of the last condition that matched through an array.
+    pub(super) position: Option<(&'n FieldPath, usize)>,
+    record: bool,
+}
+
+impl<'e> Matching<'e, '_> {
+    pub(super) fn new(environment: &'e Environment, record: bool) -> Self {
+        Matching { environment, position: None, record }
+    }
+}
+
+impl Node {
+    /// The conjunction, flattened.
+    pub fn and(nodes: Vec<Node>) -> Node {
+        let mut flat = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            match node {
+                Node::And(inner) => flat.extend(inner),
+                Node::Always(true) => {}
+                other => flat.push(other),
+            }
+        }
+        match flat.len() {
+            0 => Node::Always(true),
+            1 => flat.swap_remove(0),
+            _ => Node::And(flat),
+        }
+    }
+
+    /// The disjunction, flattened.
+    pub fn or(nodes: Vec<Node>) -> Node {
+        let mut flat = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            match node {
+                Node::Or(inner) => flat.extend(inner),
+                Node::Always(false) => {}
+                other => flat.push(other),
+            }
+        }
+        match flat.len() {
+            0 => Node::Always(false),
+            1 => flat.swap_remove(0),
+            _ => Node::Or(flat),
+        }
+    }
+
+    /// A condition on a path.
+    pub fn path(path: &str, test: impl Predicate + 'static) -> Node {
+        Node::Path { path: FieldPath::unchecked(path), test: Arc::new(test) }
+    }
+
+    /// A negation, under the name it was written by.
+    pub fn negation(node: Node, name: &'static str) -> Node {
+        Node::Not { node: Box::new(node), name }
+    }
+
+    pub(super) fn matches<'n>(&'n self, subject: Subject<'_>, matching: &mut Matching<'_, 'n>) -> Result<bool> {
+        match self {
+            Node::And(nodes) => {
+                for node in nodes {
+                    if !node.matches(subject, matching)? {
+                        matching.position = None;
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::Or(nodes) => any(nodes, subject, matching),
+            Node::Nor(nodes) => {
+                let mut inner = Matching::new(matching.environment, false);
+                Ok(!any(nodes, subject, &mut inner)?)
+            }
+            Node::Not { node, .. } => {
+                let mut inner = Matching::new(matching.environment, false);
+                Ok(!node.matches(subject, &mut inner)?)
+            }
+            Node::Path { path, test } => matches_path(path, &**test, subject, matching),
+            Node::Expr(condition) => match subject {
+                Subject::Document(document) => condition.matches(document, matching.environment),
+                Subject::Named(_) | Subject::Element(_) => Ok(false),
+            },
+            Node::Sample(rate) => Ok((matching.environment.random)() < *rate),
+            Node::Always(value) => Ok(*value),
+        }
+    }
+
+    /// Gathers the paths it reads; false when the whole document is needed.
+    pub(super) fn collect_paths(&self, paths: &mut BTreeSet<String>) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                nodes.iter().fold(true, |bounded, node| node.collect_paths(paths) && bounded)
+            }
+            Node::Not { node, .. } => node.collect_paths(paths),
+            Node::Path { path, .. } => {
+                paths.insert(path.as_str().to_owned());
+                true
+            }
+            Node::Expr(condition) => crate::expression::collect(condition.expression(), paths),
+            Node::Sample(_) | Node::Always(_) => true,
+        }
+    }
+
+    /// Between which keys of an index on `path` every matching document has at least one. Of several conditions on the
+    /// path the bounds are intersected where that is allowed, else the narrowest-looking is taken.
+    ///
+    /// # Errors
+    /// `InvalidBSON` (22) when a bound's nested bytes are malformed.
+    pub fn bounds_on(
+        &self,
+        path: &str,
+        index: IndexTraits,
+        collator: Option<&Collator>,
+        environment: &Environment,
+    ) -> Result<Option<Bounds>> {
+        match self {
+            Node::Path { path: own, test } if own.as_str() == path => Ok(test.bounds(index)),
+            Node::And(nodes) => {
+                let (mut best, mut complete): (Option<Bounds>, bool) = (None, true);
+                for node in nodes {
+                    let Some(next) = node.bounds_on(path, index, collator, environment)? else {
+                        complete = false;
+                        continue;
+                    };
+                    best = Some(match best {
+                        None => next,
+                        Some(known) if index.multikey => known.narrower(next),
+                        Some(known) => known.intersect(&next, collator)?,
+                    });
+                }
+                let best = best.map(|bounds| Bounds { exact: bounds.exact && complete, ..bounds });
+                Ok(best)
+            }
+            Node::Or(nodes) => {
+                let mut union: Option<Bounds> = None;
+                for node in nodes {
+                    let Some(next) = node.bounds_on(path, index, collator, environment)? else { return Ok(None) };
+                    union = Some(match union {
+                        None => next,
+                        Some(known) => known.union(&next, collator)?,
+                    });
+                }
+                Ok(union)
+            }
+            Node::Not { node, .. } => match node.bounds_on(path, index, collator, environment)? {
+                Some(bounds) if bounds.exact => bounds.complement(collator, index.multikey).map(Some),
+                _ => Ok(None),
+            },
+            Node::Expr(condition) => Ok(condition.bounds_on(path, index, environment)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether no document without the field can match, so that a sparse index on it will do.
+    pub fn needs_existence_of(&self, path: &str) -> bool {
+        match self {
+            Node::Path { path: own, test } => own.as_str() == path && test.needs_existence(),
+            Node::And(nodes) => nodes.iter().any(|node| node.needs_existence_of(path)),
+            Node::Or(nodes) => nodes.iter().all(|node| node.needs_existence_of(path)),
+            Node::Always(value) => !value,
+            _ => false,
+        }
+    }
+}
+
+fn any<'n>(nodes: &'n [Node], subject: Subject<'_>, matching: &mut Matching<'_, 'n>) -> Result<bool> {
+    for node in nodes {
+        if node.matches(subject, matching)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn matches_path<'n>(
+    path: &'n FieldPath,
+    test: &dyn Predicate,
+    subject: Subject<'_>,
+    matching: &mut Matching<'_, 'n>,
+) -> Result<bool> {
+    let environment = matching.environment;
+    let mut found = None;
+    let record = matching.record;
+    let mut see = |value: Option<RawBsonRef<'_>>, position: Option<usize>| -> Result<bool> {
+        if !test.matches(value, environment)? {
+            return Ok(false);
+        }
+        if record {
+            found = match (position, value) {
+                (None, Some(value)) => test.position(value, environment)?,
+                (position, _) => position,
+            };
+        }
+        Ok(true)
+    };
+    let leaf = test.leaf();
+    let matches = match subject {
+        Subject::Document(document) => traverse::visit(document, path.as_str(), leaf, &mut see)?,
+        Subject::Named(value) => {
+            let rest = path.as_str().split_once('.').map(|(_, rest)| rest);
+            traverse::visit_value(value, rest, leaf, &mut see)?
+        }
+        Subject::Element(value) => see(Some(value), None)?,
+    };
+    if matches && found.is_some() {
+        matching.position = found.map(|position| (path, position));
+    }
+    Ok(matches)
+}
+
+/// Whether a document as an array element matches; an array counts as a document whose names are positions.
+pub(super) fn element_matches(node: &Node, element: RawBsonRef<'_>, environment: &Environment) -> Result<bool> {
+    let mut matching = Matching::new(environment, false);
+    match element {
+        RawBsonRef::Document(document) => node.matches(Subject::Document(document), &mut matching),
+        RawBsonRef::Array(array) => {
+            node.matches(Subject::Document(RawDocument::from_bytes(array.as_bytes())?), &mut matching)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Whether conditions without paths match a value itself.
+pub(super) fn value_matches(node: &Node, value: RawBsonRef<'_>, environment: &Environment) -> Result<bool> {
+    node.matches(Subject::Element(value), &mut Matching::new(environment, false))
+}
