@@ -1,2 +1,39 @@
 //! The `sheaf` binary: command line, configuration, wiring.
-fn main() {}
+
+mod log;
+mod serve;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Sheaf: a document database with the data model built in.
+#[derive(Parser)]
+#[command(name = "sheaf", version, about, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve a folder over MongoDB's wire protocol
+    Serve(Box<serve::Arguments>),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Serve(arguments) => serve::run(*arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln_error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the binary's last word, when there may be no log")]
+fn eprintln_error(error: &serve::Failure) {
+    eprintln!("sheaf: {error}");
+}

@@ -1,0 +1,201 @@
+//! `sheaf serve`: the MongoDB port over a folder.
+//!
+//! A setting comes from, in this order: the command line, the environment (`SHEAF_…`), the configuration file (TOML, keys as
+//! the flags are called), the default.
+
+use crate::log::{self, Format};
+use clap::Args;
+use serde::Deserialize;
+use std::fmt;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use tokio::signal::unix::{SignalKind, signal};
+use wire::{Address, Config, Listen, Server, Tls};
+
+const DEFAULT_PORT: u16 = 27017;
+const DEFAULT_BIND: &str = "127.0.0.1";
+const DEFAULT_LOG_LEVEL: &str = "info";
+
+/// The flags.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct Arguments {
+    /// Folder that holds the data (default: ./data)
+    #[arg(long, value_name = "DIR", env = "SHEAF_DATA")]
+    data: Option<PathBuf>,
+    /// TCP port (default: 27017; 0 takes any free one)
+    #[arg(long, value_name = "N", env = "SHEAF_PORT")]
+    port: Option<u16>,
+    /// Addresses to listen on, with commas between (default: 127.0.0.1). Beyond loopback, clients must authenticate
+    #[arg(long, value_name = "ADDRESS", env = "SHEAF_BIND", value_delimiter = ',')]
+    bind: Vec<String>,
+    /// Unix socket to listen on as well
+    #[arg(long, value_name = "PATH", env = "SHEAF_UNIX_SOCKET")]
+    unix_socket: Option<PathBuf>,
+    /// Require authentication on loopback too
+    #[arg(long, env = "SHEAF_AUTH")]
+    auth: bool,
+    /// PEM file with certificate and private key; turns on TLS
+    #[arg(long, value_name = "FILE", env = "SHEAF_TLS_CERT_KEY_FILE")]
+    tls_cert_key_file: Option<PathBuf>,
+    /// Accept plain connections beside TLS ones
+    #[arg(long, env = "SHEAF_TLS_OPTIONAL")]
+    tls_optional: bool,
+    /// host:port that clients shall use (default: the address they came by)
+    #[arg(long, value_name = "HOST:PORT", env = "SHEAF_ADVERTISE")]
+    advertise: Option<String>,
+    /// Name of the one-member replica set (default: sheaf)
+    #[arg(long, value_name = "NAME", env = "SHEAF_SET_NAME")]
+    set_name: Option<String>,
+    /// Most connections at once (default: 20000)
+    #[arg(long, value_name = "N", env = "SHEAF_MAX_CONNECTIONS")]
+    max_connections: Option<usize>,
+    /// Log lines for people or as JSON (default: human)
+    #[arg(long, value_name = "FORMAT", env = "SHEAF_LOG_FORMAT")]
+    log_format: Option<Format>,
+    /// What is logged, e.g. info or wire=debug,engine=info (default: info)
+    #[arg(long, value_name = "FILTER", env = "SHEAF_LOG")]
+    log_level: Option<String>,
+    /// Configuration file (TOML)
+    #[arg(long, value_name = "FILE", env = "SHEAF_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+/// The configuration file.
+#[derive(Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct File {
+    data: Option<PathBuf>,
+    port: Option<u16>,
+    bind: Vec<String>,
+    unix_socket: Option<PathBuf>,
+    auth: bool,
+    tls_cert_key_file: Option<PathBuf>,
+    tls_optional: bool,
+    advertise: Option<String>,
+    set_name: Option<String>,
+    max_connections: Option<usize>,
+    log_format: Option<Format>,
+    log_level: Option<String>,
+}
+
+/// Why serving could not start.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The configuration file can't be used.
+    ConfigFile(PathBuf, String),
+    /// The log can't be started.
+    Log(String),
+    /// The server can't be started.
+    Server(wire::ConfigError),
+    /// The system refuses something we need.
+    System(std::io::Error),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::ConfigFile(path, reason) => write!(f, "configuration file {}: {reason}", path.display()),
+            Failure::Log(reason) => write!(f, "logging: {reason}"),
+            Failure::Server(error) => write!(f, "{error}"),
+            Failure::System(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        Failure::System(error)
+    }
+}
+
+impl Arguments {
+    /// Fills what was not given from the configuration file.
+    fn with_file(mut self) -> Result<Arguments, Failure> {
+        let Some(path) = &self.config else { return Ok(self) };
+        let file = read_file(path)?;
+        self.data = self.data.or(file.data);
+        self.port = self.port.or(file.port);
+        if self.bind.is_empty() {
+            self.bind = file.bind;
+        }
+        self.unix_socket = self.unix_socket.or(file.unix_socket);
+        self.auth |= file.auth;
+        self.tls_cert_key_file = self.tls_cert_key_file.or(file.tls_cert_key_file);
+        self.tls_optional |= file.tls_optional;
+        self.advertise = self.advertise.or(file.advertise);
+        self.set_name = self.set_name.or(file.set_name);
+        self.max_connections = self.max_connections.or(file.max_connections);
+        self.log_format = self.log_format.or(file.log_format);
+        self.log_level = self.log_level.or(file.log_level);
+        Ok(self)
+    }
+
+    fn server_config(&self) -> Config {
+        let port = self.port.unwrap_or(DEFAULT_PORT);
+        let tcp = |host: &str| Listen::Tcp { host: host.to_owned(), port };
+        let mut listen: Vec<Listen> = self.bind.iter().map(|host| tcp(host)).collect();
+        if listen.is_empty() {
+            listen.push(tcp(DEFAULT_BIND));
+        }
+        listen.extend(self.unix_socket.clone().map(Listen::Unix));
+        let default = Config::default();
+        Config {
+            listen,
+            tls: self
+                .tls_cert_key_file
+                .clone()
+                .map(|certificate_key_file| Tls { certificate_key_file, required: !self.tls_optional }),
+            auth: self.auth,
+            advertise: self.advertise.clone(),
+            set_name: self.set_name.clone().unwrap_or(default.set_name),
+            max_connections: self.max_connections.unwrap_or(default.max_connections),
+            arguments: std::env::args().collect(),
+            ..Config::default()
+        }
+    }
+}
+
+fn read_file(path: &Path) -> Result<File, Failure> {
+    let failed = |reason: String| Failure::ConfigFile(path.to_owned(), reason);
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    toml::from_str(&text).map_err(|error| failed(error.to_string()))
+}
+
+/// Serves until the process is told to stop.
+pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
+    let arguments = arguments.with_file()?;
+    let level = arguments.log_level.as_deref().unwrap_or(DEFAULT_LOG_LEVEL);
+    log::start(arguments.log_format.unwrap_or_default(), level).map_err(Failure::Log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(arguments))
+}
+
+async fn serve(arguments: Arguments) -> Result<(), Failure> {
+    let stop = stop_signal()?;
+    let config = arguments.server_config();
+    if config.requires_auth() && !arguments.auth {
+        tracing::info!("clients must authenticate, since the server listens beyond loopback");
+    }
+    let server = Server::bind(config).await.map_err(Failure::Server)?;
+    for address in server.addresses() {
+        match address {
+            Address::Tcp(address) => tracing::info!(%address, "listening: mongodb://{address}/"),
+            Address::Unix(path) => tracing::info!(path = %path.display(), "listening"),
+        }
+    }
+    server.serve(stop).await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Ready once the process gets SIGTERM or SIGINT.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}

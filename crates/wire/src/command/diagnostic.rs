@@ -1,0 +1,122 @@
+//! Small commands that say something about the server: `buildInfo`, `features`, `getCmdLineOpts`, `top`, `whatsmyuri`.
+
+use super::{Command, Context, Run, arguments};
+use crate::auth::{Action, Rights};
+use crate::bson::Writer;
+use crate::frame::MAX_BSON_BYTES;
+use engine::Result;
+
+/// The version of MongoDB whose behaviour we have.
+pub(crate) const VERSION: &str = "8.0.4";
+pub(crate) const VERSION_PARTS: [i32; 4] = [8, 0, 4, 0];
+
+arguments! {
+    /// A command that takes only what every command takes.
+    struct NoArguments<'a> {}
+}
+
+/// `buildInfo`.
+pub(crate) static BUILD_INFO: Command = Command {
+    name: "buildInfo",
+    aliases: &["buildinfo"],
+    help: "says which version this is",
+    rights: Rights::Anyone,
+    run: Run::Now(build_info),
+    ..Command::DEFAULT
+};
+
+/// `features`.
+pub(crate) static FEATURES: Command = Command {
+    name: "features",
+    help: "says which build features there are",
+    rights: Rights::Anyone,
+    run: Run::Now(|ctx, reply| {
+        reply.put("js", false);
+        reply.put("oidMachine", i32::from(ctx.shared.process_id.bytes()[4]));
+        Ok(())
+    }),
+    ..Command::DEFAULT
+};
+
+/// `getCmdLineOpts`.
+pub(crate) static GET_CMD_LINE_OPTS: Command = Command {
+    name: "getCmdLineOpts",
+    help: "says how the server was started",
+    admin_only: true,
+    rights: Rights::Cluster(Action::GetCmdLineOpts),
+    run: Run::Now(command_line),
+    ..Command::DEFAULT
+};
+
+/// `top`.
+pub(crate) static TOP: Command = Command {
+    name: "top",
+    help: "says how much each collection is used",
+    admin_only: true,
+    rights: Rights::Cluster(Action::Top),
+    run: Run::Now(|ctx, reply| {
+        NoArguments::parse(ctx)?;
+        reply.begin("totals");
+        reply.put("note", "all times in microseconds");
+        reply.end();
+        Ok(())
+    }),
+    ..Command::DEFAULT
+};
+
+/// `whatsmyuri`.
+pub(crate) static WHATS_MY_URI: Command = Command {
+    name: "whatsmyuri",
+    help: "says which address the client has, seen from here",
+    rights: Rights::Anyone,
+    run: Run::Now(|ctx, reply| {
+        reply.put("you", ctx.client.info.remote.as_str());
+        Ok(())
+    }),
+    ..Command::DEFAULT
+};
+
+fn build_info(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
+    NoArguments::parse(ctx)?;
+    reply.put("version", VERSION);
+    reply.put("gitVersion", concat!("sheaf-", env!("CARGO_PKG_VERSION")));
+    reply.put_strings("modules", []);
+    reply.put("allocator", "system");
+    reply.put("javascriptEngine", "none");
+    reply.put("sysInfo", "deprecated");
+    reply.begin_array("versionArray");
+    VERSION_PARTS.into_iter().for_each(|part| reply.push(part));
+    reply.end();
+    reply.begin("openssl");
+    reply.put("running", "none (rustls)");
+    reply.put("compiled", "none (rustls)");
+    reply.end();
+    reply.begin("buildEnvironment");
+    reply.put("target_arch", std::env::consts::ARCH);
+    reply.put("target_os", std::env::consts::OS);
+    reply.end();
+    reply.put("bits", usize::BITS as i32);
+    reply.put("debug", cfg!(debug_assertions));
+    reply.put("maxBsonObjectSize", MAX_BSON_BYTES as i32);
+    reply.put_strings("storageEngines", ["sheaf"]);
+    reply.put("sheafVersion", env!("CARGO_PKG_VERSION"));
+    Ok(())
+}
+
+fn command_line(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
+    NoArguments::parse(ctx)?;
+    let config = &ctx.shared.config;
+    reply.put_strings("argv", config.arguments.iter().map(String::as_str));
+    reply.begin("parsed");
+    reply.begin("net");
+    reply.put("maxIncomingConnections", config.max_connections as i32);
+    reply.end();
+    reply.begin("replication");
+    reply.put("replSet", config.set_name.as_str());
+    reply.end();
+    reply.begin("security");
+    reply.put("authorization", if ctx.shared.requires_auth { "enabled" } else { "disabled" });
+    reply.end();
+    reply.end();
+    Ok(())
+}

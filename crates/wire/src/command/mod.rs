@@ -1,0 +1,208 @@
+//! The table of commands: what each is called, who may run it, and the function that does.
+//!
+//! A command is one file (or a family that belongs together) with a static [`Command`] and a line in [`TABLE`]; the table
+//! alone drives the lookup, `listCommands`, the error for an unknown name and the generated compatibility list.
+
+mod arguments;
+mod connection_status;
+mod current_op;
+mod diagnostic;
+mod generic;
+mod hello;
+mod host_info;
+mod kill_op;
+mod list_commands;
+mod log;
+pub(crate) mod parameters;
+mod ping;
+mod replica_set;
+mod reply;
+mod sasl;
+mod serve;
+mod server_status;
+mod sessions;
+mod unsupported;
+
+pub(crate) use arguments::{Arguments, Flag, Path, arguments, number};
+pub(crate) use generic::Generic;
+pub(crate) use serve::serve;
+
+use crate::auth::Rights;
+use crate::bson::Writer;
+use crate::connection::Client;
+use crate::message::Message;
+use crate::operation::Operation;
+use crate::state::Shared;
+use ::bson::RawDocument;
+use ::bson::raw::RawBsonRef;
+use engine::{Code, Error, Result};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A command of the wire protocol.
+pub struct Command {
+    /// Its name.
+    pub name: &'static str,
+    /// Other names of it.
+    pub aliases: &'static [&'static str],
+    /// What it does, in a sentence.
+    pub help: &'static str,
+    /// Whether it is part of the stable API, version 1.
+    pub stable_api: bool,
+    /// Whether it runs against the `admin` database only.
+    pub(crate) admin_only: bool,
+    /// Whether it may run within a transaction.
+    pub(crate) in_transaction: bool,
+    /// The counter of `serverStatus` it adds to.
+    pub(crate) counter: Counter,
+    /// Who may run it.
+    pub(crate) rights: Rights,
+    /// What runs it.
+    pub(crate) run: Run,
+}
+
+impl Command {
+    /// What a command is unless it says otherwise.
+    const DEFAULT: Command = Command {
+        name: "",
+        aliases: &[],
+        help: "",
+        stable_api: false,
+        admin_only: false,
+        in_transaction: false,
+        counter: Counter::Command,
+        rights: Rights::LoggedIn,
+        run: Run::Now(|_, _| Err(Error::internal("a command without behaviour"))),
+    };
+}
+
+/// The counters of `serverStatus`' `opcounters`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counter {
+    Command,
+}
+
+/// How a command runs: it writes its reply's fields, without `ok`, or fails.
+pub(crate) enum Run {
+    /// At once.
+    Now(fn(&mut Context<'_>, &mut Writer) -> Result<()>),
+    /// It may wait.
+    Later(for<'x, 'c> fn(&'x mut Context<'c>, &'x mut Writer) -> Later<'x>),
+}
+
+/// A running command.
+pub(crate) type Later<'x> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'x>>;
+
+/// Everything a command runs with.
+pub(crate) struct Context<'c> {
+    pub(crate) shared: &'c Arc<Shared>,
+    pub(crate) client: &'c mut Client,
+    pub(crate) message: &'c Message,
+    pub(crate) command: &'static Command,
+    /// The name it was called by.
+    pub(crate) called: &'c str,
+    /// The arguments that every command takes.
+    pub(crate) generic: Generic<'c>,
+    pub(crate) operation: Arc<Operation>,
+    /// Set by a command to send another reply, by running again, where the client takes several.
+    pub(crate) more_to_come: bool,
+}
+
+impl<'c> Context<'c> {
+    /// The command's document.
+    pub(crate) fn body(&self) -> &'c RawDocument {
+        self.message.body()
+    }
+
+    /// The value of the command's own field.
+    pub(crate) fn value(&self) -> Result<RawBsonRef<'c>> {
+        match self.body().iter().next() {
+            Some(first) => Ok(first?.1),
+            None => Err(Error::internal("a command without a name came as far as its run")),
+        }
+    }
+
+    /// The database it runs against.
+    pub(crate) fn database(&self) -> &'c str {
+        self.generic.database
+    }
+}
+
+/// All commands, sorted by name.
+pub static TABLE: &[&Command] = &[
+    &diagnostic::BUILD_INFO,
+    &connection_status::COMMAND,
+    &current_op::COMMAND,
+    &sessions::END_SESSIONS,
+    &diagnostic::FEATURES,
+    &diagnostic::GET_CMD_LINE_OPTS,
+    &log::GET_LOG,
+    &parameters::GET_PARAMETER,
+    &hello::HELLO,
+    &host_info::COMMAND,
+    &hello::IS_MASTER,
+    &sessions::KILL_ALL_SESSIONS,
+    &sessions::KILL_ALL_SESSIONS_BY_PATTERN,
+    &kill_op::COMMAND,
+    &sessions::KILL_SESSIONS,
+    &list_commands::COMMAND,
+    &log::LOG_ROTATE,
+    &sasl::LOGOUT,
+    &ping::COMMAND,
+    &sessions::REFRESH_SESSIONS,
+    &replica_set::GET_CONFIG,
+    &replica_set::GET_STATUS,
+    &sasl::CONTINUE,
+    &sasl::START,
+    &server_status::COMMAND,
+    &parameters::SET_PARAMETER,
+    &sessions::START_SESSION,
+    &diagnostic::TOP,
+    &diagnostic::WHATS_MY_URI,
+];
+
+/// The command of a name.
+pub(crate) fn find(name: &str) -> Result<&'static Command> {
+    if let Ok(found) = TABLE.binary_search_by(|command| command.name.cmp(name)) {
+        return Ok(TABLE[found]);
+    }
+    if let Some(command) = TABLE.iter().find(|command| command.aliases.contains(&name)) {
+        return Ok(command);
+    }
+    match unsupported::reason(name) {
+        Some(reason) => Err(Error::new(Code::COMMAND_NOT_SUPPORTED, format!("{name} is not supported: {reason}"))),
+        None => Err(Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{name}'"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_no_name_occurs_twice() {
+        assert!(TABLE.is_sorted_by(|a, b| a.name < b.name));
+        let mut names: Vec<&str> = TABLE.iter().flat_map(|c| c.aliases.iter().copied().chain([c.name])).collect();
+        names.extend(unsupported::names());
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn every_command_says_what_it_does() {
+        for command in TABLE {
+            assert!(!command.help.is_empty(), "{}", command.name);
+        }
+    }
+
+    #[test]
+    fn unknown_and_unsupported_names_differ() {
+        let code = |name| find(name).err().map(|error| error.code);
+        assert_eq!(code("nonsense"), Some(Code::COMMAND_NOT_FOUND));
+        assert_eq!(code("mapReduce"), Some(Code::COMMAND_NOT_SUPPORTED));
+        assert_eq!(code("isMaster"), None);
+    }
+}

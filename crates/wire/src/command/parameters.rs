@@ -1,0 +1,156 @@
+//! `getParameter` and `setParameter`: the parameters clients ask for, and the few that may be set.
+
+use super::{Command, Context, Run};
+use crate::auth::{Action, Rights};
+use crate::bson::Writer;
+use bson::raw::RawBsonRef;
+use bson::{Bson, RawDocumentBuf, doc};
+use engine::{Code, Error, Result};
+use std::collections::BTreeMap;
+
+/// `getParameter`.
+pub(crate) static GET_PARAMETER: Command = Command {
+    name: "getParameter",
+    help: "returns parameters of the server",
+    admin_only: true,
+    rights: Rights::Cluster(Action::GetParameter),
+    run: Run::Now(get),
+    ..Command::DEFAULT
+};
+
+/// `setParameter`.
+pub(crate) static SET_PARAMETER: Command = Command {
+    name: "setParameter",
+    help: "sets parameters of the server until it stops",
+    admin_only: true,
+    rights: Rights::Cluster(Action::SetParameter),
+    run: Run::Now(set),
+    ..Command::DEFAULT
+};
+
+/// Parameters that may be set while the server runs.
+const SETTABLE: &[&str] = &[
+    "cursorTimeoutMillis",
+    "internalQueryMaxBlockingSortMemoryUsageBytes",
+    "logLevel",
+    "maxTransactionLockRequestTimeoutMillis",
+    "notablescan",
+    "quiet",
+    "traceExceptions",
+    "transactionLifetimeLimitSeconds",
+    "ttlMonitorEnabled",
+    "ttlMonitorSleepSecs",
+];
+
+/// The parameters at the start.
+pub(crate) fn defaults() -> BTreeMap<String, Bson> {
+    let all = doc! {
+        "authenticationMechanisms": ["SCRAM-SHA-1", "SCRAM-SHA-256"],
+        "cursorTimeoutMillis": 600_000_i64,
+        "enableLocalhostAuthBypass": true,
+        "enableTestCommands": false,
+        "featureCompatibilityVersion": { "version": "8.0" },
+        "internalQueryMaxBlockingSortMemoryUsageBytes": 104_857_600_i64,
+        "localLogicalSessionTimeoutMinutes": 30,
+        "logLevel": 0,
+        "maxBSONDepth": 200,
+        "maxTransactionLockRequestTimeoutMillis": 5,
+        "notablescan": false,
+        "quiet": false,
+        "scramIterationCount": crate::auth::SCRAM_SHA_1_ITERATIONS as i32,
+        "scramSHA256IterationCount": crate::auth::SCRAM_SHA_256_ITERATIONS as i32,
+        "traceExceptions": false,
+        "transactionLifetimeLimitSeconds": 60,
+        "ttlMonitorEnabled": true,
+        "ttlMonitorSleepSecs": 60,
+    };
+    all.into_iter().collect()
+}
+
+fn is_argument(field: &str) -> bool {
+    !super::arguments::is_generic(field)
+}
+
+fn get(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
+    let parameters = ctx.shared.parameters.read();
+    let value = ctx.value()?;
+    let options = value.as_document();
+    let option = |name| options.and_then(|options| options.get_bool(name).ok()).unwrap_or(false);
+    let everything = value.as_str() == Some("*") || option("allParameters");
+    let mut wanted = Vec::new();
+    for element in ctx.body().iter().skip(1) {
+        let key = element?.0.as_str();
+        if is_argument(key) {
+            wanted.push(key);
+        }
+    }
+    let mut found = false;
+    for (name, value) in parameters.iter() {
+        if !everything && !wanted.contains(&name.as_str()) {
+            continue;
+        }
+        found = true;
+        if option("showDetails") {
+            reply.begin(name);
+            put(reply, "value", value)?;
+            reply.put("settableAtRuntime", SETTABLE.contains(&name.as_str()));
+            reply.put("settableAtStartup", true);
+            reply.end();
+        } else {
+            put(reply, name, value)?;
+        }
+    }
+    if !found {
+        return Err(Error::new(Code::INVALID_OPTIONS, "no option found to get"));
+    }
+    Ok(())
+}
+
+fn put(reply: &mut Writer, name: &str, value: &Bson) -> Result<()> {
+    let holder = RawDocumentBuf::try_from(&doc! { "": value.clone() })?;
+    if let Some(value) = holder.get("")? {
+        reply.put(name, value);
+    }
+    Ok(())
+}
+
+fn set(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
+    let mut changes = Vec::new();
+    let mut parameters = ctx.shared.parameters.write();
+    for element in ctx.body().iter().skip(1) {
+        let (key, value) = element?;
+        let key = key.as_str();
+        if !is_argument(key) {
+            continue;
+        }
+        let Some(old) = parameters.get(key) else {
+            let message = format!("attempted to set unrecognized parameter [{key}], use getParameter:'*' to see options ");
+            return Err(Error::new(Code::INVALID_OPTIONS, message));
+        };
+        if !SETTABLE.contains(&key) {
+            let message = format!("not allowed to change [{key}] at runtime");
+            return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+        }
+        changes.push((key.to_owned(), converted(key, old, value)?, old.clone()));
+    }
+    let Some((_, _, was)) = changes.first() else {
+        return Err(Error::new(Code::INVALID_OPTIONS, "no option found to set, use help:true to see options "));
+    };
+    put(reply, "was", was)?;
+    for (key, new, old) in changes {
+        tracing::info!(parameter = key, %old, %new, "parameter set");
+        parameters.insert(key, new);
+    }
+    Ok(())
+}
+
+/// The new value in the type of the old one.
+fn converted(key: &str, old: &Bson, new: RawBsonRef<'_>) -> Result<Bson> {
+    let wrong = || Error::bad_value(format!("the parameter {key} can't take a value of this type"));
+    let number = super::arguments::number(new).or(new.as_bool().map(i64::from)).ok_or_else(wrong)?;
+    match old {
+        Bson::Boolean(_) => Ok(Bson::Boolean(number != 0)),
+        Bson::Int32(_) => i32::try_from(number).map(Bson::Int32).map_err(|_| wrong()),
+        _ => Ok(Bson::Int64(number)),
+    }
+}

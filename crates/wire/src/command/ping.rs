@@ -1,0 +1,14 @@
+//! `ping`: answers.
+
+use super::{Command, Run};
+use crate::auth::Rights;
+
+/// The command.
+pub(crate) static COMMAND: Command = Command {
+    name: "ping",
+    help: "answers, to show that the server does",
+    stable_api: true,
+    rights: Rights::Anyone,
+    run: Run::Now(|_, _| Ok(())),
+    ..Command::DEFAULT
+};

@@ -1,0 +1,134 @@
+//! A request's way through the server: name, generic arguments, session, rights, run, reply.
+
+use super::{Command, Context, Counter, Generic, Run, reply};
+use crate::auth;
+use crate::connection::{Client, compress_reply};
+use crate::message::Message;
+use crate::operation::Operation;
+use crate::session::SessionId;
+use crate::state::{ConnectionInfo, Shared, count};
+use engine::{Code, Error, Result};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often the use of a busy session is noted.
+const SESSION_NOTE_INTERVAL: Duration = Duration::from_secs(30);
+/// Commands whose replies are never compressed, since their content is secret or the compressors aren't agreed on yet.
+const UNCOMPRESSED: &[&str] =
+    &["authenticate", "createUser", "hello", "isMaster", "saslContinue", "saslStart", "updateUser"];
+
+/// What a request is answered with.
+pub(crate) struct Answer {
+    /// The frame to send; none if the client wants none.
+    pub(crate) frame: Option<Vec<u8>>,
+    /// Its number.
+    pub(crate) request_id: i32,
+    /// Whether the request is to be run again for another reply.
+    pub(crate) more_to_come: bool,
+}
+
+/// Takes a finished operation out of its connection's entry, however it ends.
+struct Running<'i>(&'i ConnectionInfo);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        *self.0.operation.lock() = None;
+    }
+}
+
+/// Runs a request and builds its reply.
+pub(crate) async fn serve(shared: &Arc<Shared>, client: &mut Client, message: &Message, response_to: i32) -> Answer {
+    let mut writer = reply::begin(message);
+    let mut more_to_come = false;
+    let mut secret = false;
+    let outcome = run(shared, client, message, &mut writer, &mut more_to_come, &mut secret).await;
+    match outcome {
+        Ok(()) => reply::write_ok(&mut writer, shared),
+        Err(error) => {
+            count(&shared.metrics.asserts_user, 1);
+            tracing::debug!(connection = client.info.id, %error, "command failed");
+            more_to_come = false;
+            reply::write_error(&mut writer, &error, shared);
+        }
+    }
+    let request_id = shared.next_message_id();
+    if message.more_to_come {
+        return Answer { frame: None, request_id, more_to_come: false };
+    }
+    let mut frame = reply::finish(writer, message, request_id, response_to, more_to_come);
+    if !secret {
+        frame = compress_reply(frame, message, &client.compressors);
+    }
+    Answer { frame: Some(frame), request_id, more_to_come }
+}
+
+async fn run(
+    shared: &Arc<Shared>,
+    client: &mut Client,
+    message: &Message,
+    writer: &mut crate::bson::Writer,
+    more_to_come: &mut bool,
+    secret: &mut bool,
+) -> Result<()> {
+    if let Some(error) = &message.invalid {
+        return Err(reply::invalid_bson(error));
+    }
+    let called = match message.body().iter_elements().next() {
+        Some(first) => first?.key(),
+        None => return Err(Error::new(Code::COMMAND_NOT_FOUND, "no such command: ''")),
+    };
+    let called = called.as_str();
+    if message.legacy_database.is_some() && !is_hello(called) {
+        let message = format!(
+            "Unsupported OP_QUERY command: {called}. The client driver may require an upgrade; see \
+             https://www.mongodb.com/docs/manual/legacy-opcodes/ for what replaced it"
+        );
+        return Err(Error::new(Code::UNSUPPORTED_OP_QUERY_COMMAND, message));
+    }
+    let command = super::find(called)?;
+    *secret = UNCOMPRESSED.contains(&command.name);
+    let generic = Generic::parse(message, command)?;
+    count_operation(shared, command);
+    let id = shared.next_operation_id();
+    let operation = Arc::new(Operation::start(id, command.name, message.body_bytes(), generic.max_time_ms));
+    let info = client.info.clone();
+    *info.operation.lock() = Some(operation.clone());
+    let _running = Running(&info);
+    let mut context =
+        Context { shared, client, message, command, called, generic, operation, more_to_come: false };
+    auth::authorize(&mut context)?;
+    note_session(&mut context)?;
+    match command.run {
+        Run::Now(run) => run(&mut context, writer)?,
+        Run::Later(run) => run(&mut context, writer).await?,
+    }
+    *more_to_come = context.more_to_come && message.exhaust_allowed;
+    Ok(())
+}
+
+fn is_hello(name: &str) -> bool {
+    matches!(name, "hello" | "isMaster" | "ismaster")
+}
+
+fn count_operation(shared: &Shared, command: &Command) {
+    let counter = match command.counter {
+        Counter::Command => &shared.metrics.command,
+    };
+    count(counter, 1);
+}
+
+/// Notes the use of the command's session.
+fn note_session(context: &mut Context<'_>) -> Result<()> {
+    let Some(id) = context.generic.session else { return Ok(()) };
+    let session = SessionId { id, user: context.client.login.digest() };
+    let now = Instant::now();
+    if let Some((noted, when)) = context.client.noted_session
+        && noted == session
+        && now.duration_since(when) < SESSION_NOTE_INTERVAL
+    {
+        return Ok(());
+    }
+    context.shared.sessions.touch(session)?;
+    context.client.noted_session = Some((session, now));
+    Ok(())
+}

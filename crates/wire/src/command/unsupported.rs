@@ -1,0 +1,118 @@
+//! Commands of MongoDB that we don't have, each with the reason: a known name is refused by name, not as unknown.
+
+const JAVASCRIPT: &str = "there is no server-side JavaScript; use an aggregation pipeline";
+const SHARDING: &str = "Sheaf does not shard by itself; run the model on a MongoDB cluster";
+const REPLICATION: &str = "the replica set has one member that can't be changed";
+const SEARCH: &str = "there is no search or vector search";
+const ENCRYPTION: &str = "there is no queryable encryption";
+const PLAN_CACHE: &str = "plans are chosen by measured trial and can't be set";
+const INTERNAL: &str = "it is internal to MongoDB's own deployments";
+
+/// Sorted by name.
+static NAMES: &[(&str, &str)] = &[
+    ("abortReshardCollection", SHARDING),
+    ("addShard", SHARDING),
+    ("addShardToZone", SHARDING),
+    ("analyzeShardKey", SHARDING),
+    ("appendOplogNote", REPLICATION),
+    ("applyOps", REPLICATION),
+    ("authenticate", "X.509 and Kerberos are not available; use SCRAM-SHA-256"),
+    ("autoCompact", "the table file compacts itself"),
+    ("balancerCollectionStatus", SHARDING),
+    ("balancerStart", SHARDING),
+    ("balancerStatus", SHARDING),
+    ("balancerStop", SHARDING),
+    ("checkShardingIndex", SHARDING),
+    ("cleanupOrphaned", SHARDING),
+    ("cleanupReshardCollection", SHARDING),
+    ("cleanupStructuredEncryptionData", ENCRYPTION),
+    ("clearJumboFlag", SHARDING),
+    ("cloneCollectionAsCapped", "create a capped collection and copy the documents with $out's stage before it"),
+    ("commitReshardCollection", SHARDING),
+    ("compact", "the table file compacts itself"),
+    ("compactStructuredEncryptionData", ENCRYPTION),
+    ("configureCollectionBalancing", SHARDING),
+    ("configureQueryAnalyzer", SHARDING),
+    ("connPoolStats", "there are no outgoing connections"),
+    ("connPoolSync", INTERNAL),
+    ("createSearchIndexes", SEARCH),
+    ("dropConnections", "there are no outgoing connections"),
+    ("dropSearchIndex", SEARCH),
+    ("enableSharding", SHARDING),
+    ("eval", JAVASCRIPT),
+    ("fetchMore", INTERNAL),
+    ("filemd5", "compute the digest in the client"),
+    ("flushRouterConfig", SHARDING),
+    ("fsyncUnlock", "writes are never blocked; take a backup instead"),
+    ("geoNear", "there are no geospatial queries"),
+    ("geoSearch", "there are no geospatial queries"),
+    ("getLastError", "removed in MongoDB 5.1; give each write a write concern"),
+    ("getShardMap", SHARDING),
+    ("getShardVersion", SHARDING),
+    ("getnonce", "MONGODB-CR is gone; use SCRAM-SHA-256"),
+    ("group", "removed in MongoDB 4.2; use an aggregation pipeline with $group"),
+    ("isdbgrid", "this is no sharding router"),
+    ("listSearchIndexes", SEARCH),
+    ("listShards", SHARDING),
+    ("lockInfo", "there are no locks to list"),
+    ("logApplicationMessage", INTERNAL),
+    ("mapReduce", JAVASCRIPT),
+    ("mapreduce", JAVASCRIPT),
+    ("mergeChunks", SHARDING),
+    ("moveChunk", SHARDING),
+    ("moveCollection", SHARDING),
+    ("movePrimary", SHARDING),
+    ("moveRange", SHARDING),
+    ("netstat", INTERNAL),
+    ("parallelCollectionScan", "removed in MongoDB 4.2; open several cursors over ranges of _id"),
+    ("planCacheClearFilters", PLAN_CACHE),
+    ("planCacheListFilters", PLAN_CACHE),
+    ("planCacheSetFilter", PLAN_CACHE),
+    ("reIndex", "drop the indexes and create them again"),
+    ("refineCollectionShardKey", SHARDING),
+    ("removeQuerySettings", PLAN_CACHE),
+    ("removeShard", SHARDING),
+    ("removeShardFromZone", SHARDING),
+    ("repairDatabase", "removed in MongoDB 4.2; use validate"),
+    ("replSetAbortPrimaryCatchUp", REPLICATION),
+    ("replSetFreeze", REPLICATION),
+    ("replSetInitiate", "the replica set is there from the start, with one member"),
+    ("replSetMaintenance", REPLICATION),
+    ("replSetReconfig", REPLICATION),
+    ("replSetResizeOplog", REPLICATION),
+    ("replSetStepDown", REPLICATION),
+    ("replSetSyncFrom", REPLICATION),
+    ("resetError", "removed in MongoDB 5.1"),
+    ("reshardCollection", SHARDING),
+    ("rotateCertificates", "restart the server to load a new certificate"),
+    ("setAllowMigrations", SHARDING),
+    ("setClusterParameter", INTERNAL),
+    ("setFeatureCompatibilityVersion", "there is one feature set, that of this version"),
+    ("setIndexCommitQuorum", REPLICATION),
+    ("setQuerySettings", PLAN_CACHE),
+    ("setShardVersion", SHARDING),
+    ("setUserWriteBlockMode", INTERNAL),
+    ("shardCollection", SHARDING),
+    ("shardingState", SHARDING),
+    ("shutdown", "stop the process with SIGTERM"),
+    ("split", SHARDING),
+    ("splitVector", SHARDING),
+    ("transitionFromDedicatedConfigServer", SHARDING),
+    ("transitionToDedicatedConfigServer", SHARDING),
+    ("unshardCollection", SHARDING),
+    ("unsetSharding", SHARDING),
+    ("updateSearchIndex", SEARCH),
+    ("updateZoneKeyRange", SHARDING),
+    ("validateDBMetadata", INTERNAL),
+];
+
+/// Why a known command is not there; none for an unknown name.
+pub(crate) fn reason(name: &str) -> Option<&'static str> {
+    NAMES.iter().find(|known| known.0 == name).map(|known| known.1)
+}
+
+/// All of them.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().map(|known| known.0)
+}
