@@ -18,7 +18,8 @@ pub(crate) enum Format {
 
 /// Starts logging; `level` is a filter such as `info` or `wire=debug,engine=info`.
 pub(crate) fn start(format: Format, level: &str) -> Result<(), String> {
-    let filter = EnvFilter::try_new(level).map_err(|error| format!("the log level '{level}' can't be read: {error}"))?;
+    let filter =
+        EnvFilter::try_new(level).map_err(|error| format!("the log level '{level}' can't be read: {error}"))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match format {
         Format::Human => builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).try_init(),

@@ -104,7 +104,9 @@ pub enum ConfigError {
 impl std::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            ConfigError::Listen(Listen::Tcp { host, port }, error) => write!(f, "can't listen on {host}:{port}: {error}"),
+            ConfigError::Listen(Listen::Tcp { host, port }, error) => {
+                write!(f, "can't listen on {host}:{port}: {error}")
+            }
             ConfigError::Listen(Listen::Unix(path), error) => {
                 write!(f, "can't listen on the Unix socket {}: {error}", path.display())
             }

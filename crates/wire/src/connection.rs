@@ -100,13 +100,7 @@ impl Drop for Registered {
 pub(crate) async fn serve(registered: &Registered, stream: Stream) {
     let Registered { shared, info } = registered;
     let (shared, info, id) = (shared.clone(), info.clone(), info.id);
-    let client = Client {
-        info,
-        login: Login::default(),
-        compressors: Vec::new(),
-        greeted: false,
-        noted_session: None,
-    };
+    let client = Client { info, login: Login::default(), compressors: Vec::new(), greeted: false, noted_session: None };
     let mut connection = Connection { shared, stream, buffer: BytesMut::new(), client };
     let closing = connection.run().await;
     match &closing {
@@ -231,8 +225,7 @@ impl Connection {
 
     async fn read_rest(&mut self, length: usize) -> Result<(), Closing> {
         self.buffer.reserve(length - self.buffer.len());
-        let limit =
-            self.shared.config.read_timeout + Duration::from_secs((length / SLOWEST_BYTES_PER_SECOND) as u64);
+        let limit = self.shared.config.read_timeout + Duration::from_secs((length / SLOWEST_BYTES_PER_SECOND) as u64);
         let buffer = &mut self.buffer;
         let stream = &mut self.stream;
         let all = async {

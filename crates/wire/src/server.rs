@@ -91,7 +91,10 @@ impl Server {
             .collect();
         let sweeper = tokio::spawn(sweep_sessions(shared.clone()));
         stop.await;
-        tracing::info!(connections = shared.connection_count(), "stopping: running operations finish, nobody new comes in");
+        tracing::info!(
+            connections = shared.connection_count(),
+            "stopping: running operations finish, nobody new comes in"
+        );
         shared.stopping.store(true, Ordering::Relaxed);
         for task in accepting {
             task.abort();

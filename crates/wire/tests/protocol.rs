@@ -9,7 +9,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use wire::frame::{Compressor, HEADER_BYTES, Header, MAX_MESSAGE_BYTES, OP_COMPRESSED, OP_MSG, OP_QUERY, OP_REPLY, compress};
+use wire::frame::{
+    Compressor, HEADER_BYTES, Header, MAX_MESSAGE_BYTES, OP_COMPRESSED, OP_MSG, OP_QUERY, OP_REPLY, compress,
+};
 use wire::{Address, Config, Listen, Server};
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -83,7 +85,7 @@ async fn assert_closed(stream: &mut TcpStream) {
 async fn ping_is_answered_with_times() {
     let mut stream = connect().await;
     let reply = run(&mut stream, doc! { "ping": 1, "$db": "admin" }).await;
-    assert_eq!(reply.get_f64("ok"), Ok(1.0));
+    assert_eq!(reply.get_f64("ok").ok(), Some(1.0));
     assert!(reply.get_timestamp("operationTime").is_ok());
     assert!(reply.get_document("$clusterTime").is_ok_and(|time| time.get_timestamp("clusterTime").is_ok()));
 }
@@ -108,12 +110,12 @@ async fn hello_presents_a_primary_at_the_address_the_client_used() {
     let mut stream = connect().await;
     let address = stream.peer_addr().expect("connected").to_string();
     let reply = run(&mut stream, doc! { "hello": 1, "helloOk": true, "$db": "admin" }).await;
-    assert_eq!(reply.get_str("me"), Ok(address.as_str()));
-    assert_eq!(reply.get_str("primary"), Ok(address.as_str()));
-    assert_eq!(reply.get_bool("isWritablePrimary"), Ok(true));
-    assert_eq!(reply.get_i32("maxWireVersion"), Ok(25));
-    assert_eq!(reply.get_i32("maxMessageSizeBytes"), Ok(48_000_000));
-    assert_eq!(reply.get_bool("helloOk"), Ok(true));
+    assert_eq!(reply.get_str("me").ok(), Some(address.as_str()));
+    assert_eq!(reply.get_str("primary").ok(), Some(address.as_str()));
+    assert_eq!(reply.get_bool("isWritablePrimary").ok(), Some(true));
+    assert_eq!(reply.get_i32("maxWireVersion").ok(), Some(25));
+    assert_eq!(reply.get_i32("maxMessageSizeBytes").ok(), Some(48_000_000));
+    assert_eq!(reply.get_bool("helloOk").ok(), Some(true));
 }
 
 #[tokio::test]
@@ -128,7 +130,7 @@ async fn the_legacy_hello_is_answered_and_other_queries_are_refused() {
         stream.write_all(&frame(OP_QUERY, &body)).await.expect("sent");
         let (header, rest) = read(&mut stream).await;
         assert_eq!(header.op_code, OP_REPLY);
-        assert_eq!(document(&rest[20..]).get_f64("ok"), Ok(ok));
+        assert_eq!(document(&rest[20..]).get_f64("ok").ok(), Some(ok));
     }
 }
 
@@ -162,7 +164,7 @@ async fn replies_are_compressed_as_agreed() {
         let mut stream = connect().await;
         let hello = doc! { "hello": 1, "compression": ["unknown", compressor.name()], "$db": "admin" };
         let reply = run(&mut stream, hello).await;
-        assert_eq!(reply.get_array("compression").map(Vec::len), Ok(1));
+        assert_eq!(reply.get_array("compression").map(Vec::len).ok(), Some(1));
         let ping = message(0, &doc! { "ping": 1, "$db": "admin" });
         stream.write_all(&compress(&ping, compressor)).await.expect("sent");
         let (header, rest) = read(&mut stream).await;
@@ -174,13 +176,13 @@ async fn replies_are_compressed_as_agreed() {
 async fn errors_have_mongodbs_shape() {
     let mut stream = connect().await;
     let reply = run(&mut stream, doc! { "nonsense": 1, "$db": "admin" }).await;
-    assert_eq!(reply.get_f64("ok"), Ok(0.0));
-    assert_eq!(reply.get_str("errmsg"), Ok("no such command: 'nonsense'"));
-    assert_eq!(reply.get_i32("code"), Ok(59));
-    assert_eq!(reply.get_str("codeName"), Ok("CommandNotFound"));
+    assert_eq!(reply.get_f64("ok").ok(), Some(0.0));
+    assert_eq!(reply.get_str("errmsg").ok(), Some("no such command: 'nonsense'"));
+    assert_eq!(reply.get_i32("code").ok(), Some(59));
+    assert_eq!(reply.get_str("codeName").ok(), Some("CommandNotFound"));
     assert!(reply.contains_key("$clusterTime"));
     let reply = run(&mut stream, doc! { "ping": 1 }).await;
-    assert_eq!(reply.get_i32("code"), Ok(40571));
+    assert_eq!(reply.get_i32("code").ok(), Some(40571));
 }
 
 #[tokio::test]
@@ -190,14 +192,14 @@ async fn invalid_bson_inside_a_sound_frame_is_answered_and_the_connection_lives(
     broken[HEADER_BYTES + 4 + 1 + 4] = 0x99;
     stream.write_all(&broken).await.expect("sent");
     let (_, rest) = read(&mut stream).await;
-    assert_eq!(document(&rest[5..]).get_i32("code"), Ok(22));
+    assert_eq!(document(&rest[5..]).get_i32("code").ok(), Some(22));
     let mut deep = doc! {};
     for _ in 0..250 {
         deep = doc! { "a": deep };
     }
     let reply = run(&mut stream, doc! { "ping": 1, "x": deep, "$db": "admin" }).await;
-    assert_eq!(reply.get_i32("code"), Ok(15));
-    assert_eq!(run(&mut stream, doc! { "ping": 1, "$db": "admin" }).await.get_f64("ok"), Ok(1.0));
+    assert_eq!(reply.get_i32("code").ok(), Some(15));
+    assert_eq!(run(&mut stream, doc! { "ping": 1, "$db": "admin" }).await.get_f64("ok").ok(), Some(1.0));
 }
 
 #[tokio::test]
@@ -234,7 +236,7 @@ async fn a_frame_that_never_ends_closes_the_connection_but_an_idle_one_stays() {
         slow.write_all(&message(0, &doc! { "ping": 1, "$db": "admin" })[..part]).await.expect("sent");
         assert_closed(&mut slow).await;
     }
-    assert_eq!(run(&mut idle, doc! { "ping": 1, "$db": "admin" }).await.get_f64("ok"), Ok(1.0));
+    assert_eq!(run(&mut idle, doc! { "ping": 1, "$db": "admin" }).await.get_f64("ok").ok(), Some(1.0));
 }
 
 #[tokio::test]
@@ -289,11 +291,12 @@ async fn a_unix_socket_serves_and_its_file_goes_with_the_server() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("sheaf.sock");
     std::os::unix::net::UnixListener::bind(&path).expect("binds");
-    let server = Server::bind(Config { listen: vec![Listen::Unix(path.clone())], ..config() }).await.expect("replaces it");
+    let server =
+        Server::bind(Config { listen: vec![Listen::Unix(path.clone())], ..config() }).await.expect("replaces it");
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async move { stopped.await.unwrap_or(()) }));
     let mut stream = UnixStream::connect(&path).await.expect("connects");
-    assert_eq!(run(&mut stream, doc! { "ping": 1, "$db": "admin" }).await.get_f64("ok"), Ok(1.0));
+    assert_eq!(run(&mut stream, doc! { "ping": 1, "$db": "admin" }).await.get_f64("ok").ok(), Some(1.0));
     stop.send(()).expect("serving");
     serving.await.expect("no panic");
     assert!(!path.exists());

@@ -2,8 +2,8 @@
 
 use super::rights::{Action, Privilege, Resource, Rights};
 use super::scram::{self, ClientFirst, Exchange, Mechanism};
-use super::users::Name;
 use super::user_digest;
+use super::users::Name;
 use crate::bson::Writer;
 use crate::command::Context;
 use crate::state::{Shared, count};
@@ -88,7 +88,8 @@ pub(crate) fn start(ctx: &mut Context<'_>, start: &RawDocument, database: &str, 
     ctx.client.login.conversation = None;
     let name = start.get_str("mechanism").map_err(|_| Error::bad_value("saslStart names its mechanism"))?;
     let Some(mechanism) = Mechanism::by_name(name) else {
-        let message = format!("Received authentication for mechanism {name} which is unknown or not enabled; use SCRAM-SHA-256");
+        let message =
+            format!("Received authentication for mechanism {name} which is unknown or not enabled; use SCRAM-SHA-256");
         return Err(Error::new(Code::BAD_VALUE, message));
     };
     count(received(ctx.shared, mechanism), 1);
@@ -202,9 +203,10 @@ pub(crate) fn speculate(ctx: &mut Context<'_>, document: &RawDocument, reply: &m
 pub(crate) fn write_mechanisms(ctx: &Context<'_>, user: &str, reply: &mut Writer) {
     let Some((database, name)) = user.split_once('.') else { return };
     let name = Name::new(name, database);
-    let mechanisms: Option<Vec<&'static str>> = ctx.shared.users.read(|state| {
-        state.users.get(&name).map(|user| user.credentials.iter().map(|entry| entry.0.name()).collect())
-    });
+    let mechanisms: Option<Vec<&'static str>> = ctx
+        .shared
+        .users
+        .read(|state| state.users.get(&name).map(|user| user.credentials.iter().map(|entry| entry.0.name()).collect()));
     if let Some(mechanisms) = mechanisms {
         reply.put_strings("saslSupportedMechs", mechanisms);
     }
@@ -290,7 +292,8 @@ pub(crate) fn authorize(ctx: &mut Context<'_>) -> Result<()> {
     };
     for (action, resource) in &needed {
         if !may(ctx, *action, resource) {
-            let message = format!("not authorized on {database} to execute command {name}: '{}' is not granted", action.name());
+            let message =
+                format!("not authorized on {database} to execute command {name}: '{}' is not granted", action.name());
             return Err(Error::new(Code::UNAUTHORIZED, message));
         }
     }
@@ -300,8 +303,7 @@ pub(crate) fn authorize(ctx: &mut Context<'_>) -> Result<()> {
 /// Whether whoever is logged in may take an action; always where no login is required.
 pub(crate) fn may(ctx: &mut Context<'_>, action: Action, on: &Resource) -> bool {
     let shared = ctx.shared;
-    !shared.requires_auth
-        || ctx.client.login.privileges(shared).iter().any(|privilege| privilege.allows(action, on))
+    !shared.requires_auth || ctx.client.login.privileges(shared).iter().any(|privilege| privilege.allows(action, on))
 }
 
 /// Whether this is the creation of the first user, from this machine.

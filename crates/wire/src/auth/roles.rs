@@ -6,7 +6,8 @@
 use super::rights::Action::{self, *};
 use super::rights::{Actions, Privilege, Resource};
 
-const READ: &[Action] = &[ChangeStream, CollStats, DbHash, DbStats, Find, KillCursors, ListCollections, ListIndexes, PlanCacheRead];
+const READ: &[Action] =
+    &[ChangeStream, CollStats, DbHash, DbStats, Find, KillCursors, ListCollections, ListIndexes, PlanCacheRead];
 const WRITE: &[Action] = &[
     ConvertToCapped,
     CreateCollection,
@@ -81,8 +82,19 @@ const MANAGE: &[Action] = &[
     SetParameter,
     ListSessions,
 ];
-const MANAGE_HOST: &[Action] =
-    &[ApplyOps, ConnPoolStats, Fsync, InvalidateUserCache, KillAnyCursor, KillAnySession, Killop, LogRotate, SetParameter, Shutdown, Unlock];
+const MANAGE_HOST: &[Action] = &[
+    ApplyOps,
+    ConnPoolStats,
+    Fsync,
+    InvalidateUserCache,
+    KillAnyCursor,
+    KillAnySession,
+    Killop,
+    LogRotate,
+    SetParameter,
+    Shutdown,
+    Unlock,
+];
 
 /// The privileges of a built-in role granted in `database`; none if there is no such role there.
 pub(crate) fn built_in(role: &str, database: &str) -> Option<Vec<Privilege>> {
@@ -122,7 +134,9 @@ pub(crate) fn built_in(role: &str, database: &str) -> Option<Vec<Privilege>> {
         "readAnyDatabase" => with_list(&["read"]),
         "readWriteAnyDatabase" => with_list(&["readWrite"]),
         "dbAdminAnyDatabase" => with_list(&["dbAdmin"]),
-        "userAdminAnyDatabase" => [with_list(&["userAdmin"]), vec![user_collections(READ), cluster(&[InvalidateUserCache])]].concat(),
+        "userAdminAnyDatabase" => {
+            [with_list(&["userAdmin"]), vec![user_collections(READ), cluster(&[InvalidateUserCache])]].concat()
+        }
         "clusterMonitor" => vec![cluster(MONITOR), on("", "", &[CollStats, DbStats, IndexStats, UseUuid])],
         "clusterManager" => vec![cluster(MANAGE)],
         "hostManager" => vec![cluster(MANAGE_HOST), on("", "", &[KillCursors])],

@@ -115,7 +115,9 @@ impl Credentials {
             Mechanism::Sha1 => sha_1_password(user, password),
             Mechanism::Sha256 => match stringprep::saslprep(password) {
                 Ok(prepared) => prepared.into_owned(),
-                Err(error) => return Err(Error::bad_value(format!("the password has characters that can't be used: {error}"))),
+                Err(error) => {
+                    return Err(Error::bad_value(format!("the password has characters that can't be used: {error}")));
+                }
             },
         };
         Ok(Credentials::derive(mechanism, password.as_bytes(), random(salt_bytes)?, iterations))
@@ -186,7 +188,11 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     /// Answers a client's first message.
-    pub(crate) fn start(mechanism: Mechanism, first: ClientFirst, credentials: Credentials) -> Result<(Exchange, String)> {
+    pub(crate) fn start(
+        mechanism: Mechanism,
+        first: ClientFirst,
+        credentials: Credentials,
+    ) -> Result<(Exchange, String)> {
         let server_nonce = BASE64.encode(random(NONCE_BYTES)?);
         Ok(Exchange::start_with(mechanism, first, credentials, &server_nonce))
     }

@@ -1,8 +1,8 @@
 //! Users and custom roles.
 
+use super::built_in;
 use super::rights::Privilege;
 use super::scram::{Credentials, Mechanism};
-use super::built_in;
 use bson::RawDocumentBuf;
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, BTreeSet};

@@ -19,7 +19,7 @@ use crate::message::Sequence;
 use bson::raw::RawBsonRef;
 use bson::spec::ElementType;
 use bson::{RawArray, RawDocument};
-use engine::{Code, Error, Result};
+use engine::{Error, Result};
 use std::fmt;
 
 /// Where a field is, for messages: `find.limit`.
@@ -369,10 +369,8 @@ mod tests {
 
     fn parse(document: Document) -> Result<(Option<i64>, bool, String)> {
         let raw = RawDocumentBuf::try_from(&document)?;
-        let arguments = Sample::parse_from(
-            "sample",
-            Arguments { document: &raw, skip: 1, sequences: &[], generic: true },
-        )?;
+        let arguments =
+            Sample::parse_from("sample", Arguments { document: &raw, skip: 1, sequences: &[], generic: true })?;
         Ok((arguments.limit, arguments.single.0, arguments.name.to_owned()))
     }
 
@@ -382,7 +380,8 @@ mod tests {
 
     #[test]
     fn fields_are_parsed_and_generic_ones_passed_over() {
-        let document = doc! { "sample": 1, "limit": 2.9, "single": 1, "name": "x", "filter": null, "$db": "d", "lsid": {} };
+        let document =
+            doc! { "sample": 1, "limit": 2.9, "single": 1, "name": "x", "filter": null, "$db": "d", "lsid": {} };
         assert_eq!(parse(document).expect("parses"), (Some(2), true, "x".to_owned()));
     }
 

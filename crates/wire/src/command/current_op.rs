@@ -24,7 +24,9 @@ pub(crate) static COMMAND: Command = Command {
 fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let truthy = |name| {
         let value = ctx.body().get(name).ok().flatten();
-        value.is_some_and(|value| value.as_bool() == Some(true) || super::arguments::number(value).is_some_and(|n| n != 0))
+        value.is_some_and(|value| {
+            value.as_bool() == Some(true) || super::arguments::number(value).is_some_and(|n| n != 0)
+        })
     };
     let all = truthy("$all");
     reply.begin_array("inprog");

@@ -3,9 +3,9 @@
 use super::arguments::{number, type_name};
 use super::{Command, Path};
 use crate::message::Message;
+use bson::RawDocument;
 use bson::raw::RawBsonRef;
 use bson::spec::BinarySubtype;
-use bson::RawDocument;
 use engine::{Code, Error, Result};
 
 /// Database names longer than this are refused.
@@ -74,7 +74,9 @@ impl<'a> Generic<'a> {
         let boolean = || value.as_bool().ok_or_else(|| path.wrong_type(value, &["bool"]));
         match field {
             "lsid" => self.session = Some(session_id(document()?)?),
-            "txnNumber" => self.transaction_number = Some(value.as_i64().ok_or_else(|| path.wrong_type(value, &["long"]))?),
+            "txnNumber" => {
+                self.transaction_number = Some(value.as_i64().ok_or_else(|| path.wrong_type(value, &["long"]))?)
+            }
             "autocommit" => self.autocommit = Some(boolean()?),
             "startTransaction" => {
                 if !boolean()? {
@@ -104,7 +106,10 @@ impl<'a> Generic<'a> {
         match self.api_version {
             Some("1") => {}
             Some(other) => {
-                return Err(Error::new(Code::API_VERSION_ERROR, format!("API version must be \"1\", it is \"{other}\"")));
+                return Err(Error::new(
+                    Code::API_VERSION_ERROR,
+                    format!("API version must be \"1\", it is \"{other}\""),
+                ));
             }
             None if self.api_strict => {
                 let message = "Provided apiStrict without passing apiVersion; pass both or neither";
@@ -131,7 +136,9 @@ impl<'a> Generic<'a> {
             return refuse("Transaction number cannot be negative");
         }
         match self.autocommit {
-            None if self.starts_transaction => return refuse("'startTransaction' field requires 'autocommit' field to also be specified"),
+            None if self.starts_transaction => {
+                return refuse("'startTransaction' field requires 'autocommit' field to also be specified");
+            }
             None => return Ok(()),
             Some(true) => return refuse("Specifying autocommit=true is not allowed."),
             Some(false) => {}
@@ -187,8 +194,7 @@ fn max_time_ms(value: RawBsonRef<'_>) -> Result<u64> {
 pub(crate) fn check_database(name: &str) -> Result<()> {
     let invalid = name.is_empty()
         || name.len() > MAX_DATABASE_NAME_BYTES
-        || name.contains(['/', '\\', '.', ' ', '"', '$', '\0'])
-            && name != "$external";
+        || name.contains(['/', '\\', '.', ' ', '"', '$', '\0']) && name != "$external";
     if invalid {
         return Err(Error::new(Code::INVALID_NAMESPACE, format!("Invalid database name: '{name}'")));
     }

@@ -27,7 +27,10 @@ pub(crate) static COMMAND: Command = Command {
         let wanted = super::arguments::number(arguments.op)
             .ok_or_else(|| Error::type_mismatch("the \"op\" field of killOp is an operation's number"))?;
         if i32::try_from(wanted).is_err() {
-            return Err(Error::location(26823, format!("invalid op : {wanted}. Op ID cannot be represented with 32 bits")));
+            return Err(Error::location(
+                26823,
+                format!("invalid op : {wanted}. Op ID cannot be represented with 32 bits"),
+            ));
         }
         reply.put("info", "attempting to kill op");
         for connection in ctx.shared.connections() {

@@ -36,7 +36,9 @@ fn get_log(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     super::diagnostic::NoArguments::parse(ctx)?;
     let mut warnings = Vec::new();
     if !ctx.shared.requires_auth {
-        warnings.push(startup_warning("Access control is not enabled: whoever reaches this port may read and write all data"));
+        warnings.push(startup_warning(
+            "Access control is not enabled: whoever reaches this port may read and write all data",
+        ));
     }
     match which {
         "*" => reply.put_strings("names", ["global", "startupWarnings"]),

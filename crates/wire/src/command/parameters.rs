@@ -124,7 +124,8 @@ fn set(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
             continue;
         }
         let Some(old) = parameters.get(key) else {
-            let message = format!("attempted to set unrecognized parameter [{key}], use getParameter:'*' to see options ");
+            let message =
+                format!("attempted to set unrecognized parameter [{key}], use getParameter:'*' to see options ");
             return Err(Error::new(Code::INVALID_OPTIONS, message));
         };
         if !SETTABLE.contains(&key) {

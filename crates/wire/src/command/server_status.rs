@@ -118,7 +118,8 @@ fn write_memory(reply: &mut Writer) {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let megabytes = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|rest| rest.split_whitespace().next()?.parse::<i64>().ok()).map_or(0, |kilobytes| kilobytes / 1024)
+        line.and_then(|rest| rest.split_whitespace().next()?.parse::<i64>().ok())
+            .map_or(0, |kilobytes| kilobytes / 1024)
     };
     reply.begin("mem");
     reply.put("bits", usize::BITS as i32);
