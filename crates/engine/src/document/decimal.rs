@@ -300,17 +300,17 @@ impl Decimal {
 
     /// e to this power.
     pub fn exp(self) -> Decimal {
-        self.wide(|context, value| context.exp(value))
+        self.wide(|context, value| context.exp(value)).shortened()
     }
 
     /// The natural logarithm; NaN below zero.
     pub fn ln(self) -> Decimal {
-        self.wide(|context, value| context.ln(value))
+        self.wide(|context, value| context.ln(value)).shortened()
     }
 
     /// The logarithm to base ten; NaN below zero.
     pub fn log10(self) -> Decimal {
-        self.wide(|context, value| context.log10(value))
+        self.wide(|context, value| context.log10(value)).shortened()
     }
 
     /// This number to the power of another.
@@ -375,11 +375,25 @@ impl Decimal {
         wide.set_max_exponent(999_999).expect("the exponent is in decNumber's range");
         wide.set_min_exponent(-999_999).expect("the exponent is in decNumber's range");
         operation(&mut wide, &mut value);
-        context::<WIDE_UNITS>(MAX_DIGITS as usize).plus(&mut value);
-        Decimal::from_number(&value)
+        Decimal::rounded(value)
     }
 
-    fn number<const N: usize>(self) -> dec::Decimal<N> {
+    /// A whole number without zeros after the point; others stay as they stand.
+    fn shortened(self) -> Decimal {
+        match self.parts() {
+            Parts::Finite { coefficient: 1.., exponent: ..0, .. } if self.is_integer() => self.quantize(0, Round::Down),
+            _ => self,
+        }
+    }
+
+    /// A number of any size, rounded to 34 digits and decimal128's exponents.
+    pub(super) fn rounded<const N: usize>(mut number: dec::Decimal<N>) -> Decimal {
+        context::<N>(MAX_DIGITS as usize).plus(&mut number);
+        Decimal::from_number(&number)
+    }
+
+    /// decNumber's form.
+    pub(super) fn number<const N: usize>(self) -> dec::Decimal<N> {
         let (negative, mut coefficient, exponent) = match self.parts() {
             Parts::Nan => return dec::Decimal::nan(),
             Parts::Infinite { negative } => {

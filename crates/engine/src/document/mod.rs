@@ -12,6 +12,7 @@ pub mod path;
 pub mod regex;
 pub mod row;
 pub mod traverse;
+pub mod trigonometry;
 pub mod value;
 
 pub use bson::{RawArray, RawArrayBuf, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};

@@ -3,12 +3,67 @@
 //! One file per operator: module doc, table row, parsed struct, behaviour. [`OPERATORS`] alone drives parsing, the error for
 //! an unknown operator and COMPAT.md. An expression never knows where its document came from.
 
+mod abs;
+mod acos;
+mod acosh;
+mod add;
+mod and;
+mod asin;
+mod asinh;
+mod atan;
+mod atan2;
+mod atanh;
+mod bit_and;
+mod bit_not;
+mod bit_or;
+mod bit_xor;
+mod bitwise;
+mod ceil;
+mod cmp;
+mod comparison;
 mod cond;
+mod cos;
+mod cosh;
+mod degrees_to_radians;
+mod divide;
+mod eq;
+mod exp;
 mod field;
+mod floor;
+mod gt;
+mod gte;
+mod if_null;
 mod literal;
+mod ln;
+mod log;
+mod log10;
+mod lt;
+mod lte;
+mod modulo;
+mod multiply;
+mod ne;
+mod not;
+mod numeric;
 mod object;
+mod or;
 pub mod parser;
+mod pow;
+mod radians_to_degrees;
+mod rand;
+mod round;
 pub mod scope;
+mod sigmoid;
+mod sin;
+mod sinh;
+mod sqrt;
+mod subtract;
+mod switch;
+mod tan;
+mod tanh;
+mod timestamp;
+mod trunc;
+mod ts_increment;
+mod ts_second;
 
 pub use field::FieldReference;
 pub use literal::Literal;
@@ -63,7 +118,61 @@ pub struct Operator {
 }
 
 /// All operators, sorted by name.
-pub static OPERATORS: &[Operator] = &[cond::OPERATOR, literal::OPERATOR];
+pub static OPERATORS: &[Operator] = &[
+    abs::OPERATOR,
+    acos::OPERATOR,
+    acosh::OPERATOR,
+    add::OPERATOR,
+    and::OPERATOR,
+    asin::OPERATOR,
+    asinh::OPERATOR,
+    atan::OPERATOR,
+    atan2::OPERATOR,
+    atanh::OPERATOR,
+    bit_and::OPERATOR,
+    bit_not::OPERATOR,
+    bit_or::OPERATOR,
+    bit_xor::OPERATOR,
+    ceil::OPERATOR,
+    cmp::OPERATOR,
+    cond::OPERATOR,
+    cos::OPERATOR,
+    cosh::OPERATOR,
+    degrees_to_radians::OPERATOR,
+    divide::OPERATOR,
+    eq::OPERATOR,
+    exp::OPERATOR,
+    floor::OPERATOR,
+    gt::OPERATOR,
+    gte::OPERATOR,
+    if_null::OPERATOR,
+    literal::OPERATOR,
+    ln::OPERATOR,
+    log::OPERATOR,
+    log10::OPERATOR,
+    lt::OPERATOR,
+    lte::OPERATOR,
+    modulo::OPERATOR,
+    multiply::OPERATOR,
+    ne::OPERATOR,
+    not::OPERATOR,
+    or::OPERATOR,
+    pow::OPERATOR,
+    radians_to_degrees::OPERATOR,
+    rand::OPERATOR,
+    round::OPERATOR,
+    sigmoid::OPERATOR,
+    sin::OPERATOR,
+    sinh::OPERATOR,
+    sqrt::OPERATOR,
+    subtract::OPERATOR,
+    switch::OPERATOR,
+    tan::OPERATOR,
+    tanh::OPERATOR,
+    trunc::OPERATOR,
+    ts_increment::OPERATOR,
+    ts_second::OPERATOR,
+];
 
 /// Known names that are not our aim; refused by name.
 pub static UNSUPPORTED: &[&str] = &["$accumulator", "$function", "$meta", "$where"];

@@ -1,0 +1,20 @@
+//! `{$asin: number}`: the arc sine, in radians, of a number from -1 to 1.
+//!
+//! A decimal gives a decimal, other numbers a double. Documented at
+//! <https://www.mongodb.com/docs/manual/reference/operator/aggregation/asin/>.
+
+use super::Operator;
+use super::numeric::{transcendental, unary};
+use crate::document::Number;
+use crate::document::decimal::Decimal;
+use crate::error::{Error, Result};
+
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$asin", parse: |argument, parser| unary("$asin", argument, parser, asin) };
+
+fn asin(number: Number) -> Result<Number> {
+    if !number.is_nan() && (number.compare(Number::Int32(-1)).is_lt() || number.compare(Number::Int32(1)).is_gt()) {
+        return Err(Error::location(50989, "cannot apply $asin to that value, value must be in [-1,1]"));
+    }
+    Ok(transcendental(number, f64::asin, Decimal::asin))
+}

@@ -1,0 +1,13 @@
+//! `{$gt: [a, b]}`: whether the first value comes after the second, in BSON order.
+//!
+//! Values of different types compare by type; a missing value comes before null. Documented at
+//! <https://www.mongodb.com/docs/manual/reference/operator/aggregation/gt/>.
+
+use super::Operator;
+use super::comparison::comparison;
+use crate::document::Value;
+
+pub(super) const OPERATOR: Operator = Operator {
+    name: "$gt",
+    parse: |argument, parser| comparison("$gt", argument, parser, |order| Value::from(order.is_gt())),
+};

@@ -1,0 +1,13 @@
+//! `{$gte: [a, b]}`: whether the first value comes after the second or equals it, in BSON order.
+//!
+//! Values of different types compare by type; a missing value comes before null. Documented at
+//! <https://www.mongodb.com/docs/manual/reference/operator/aggregation/gte/>.
+
+use super::Operator;
+use super::comparison::comparison;
+use crate::document::Value;
+
+pub(super) const OPERATOR: Operator = Operator {
+    name: "$gte",
+    parse: |argument, parser| comparison("$gte", argument, parser, |order| Value::from(order.is_ge())),
+};

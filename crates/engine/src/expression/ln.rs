@@ -1,0 +1,26 @@
+//! `{$ln: number}`: the natural logarithm of a positive number; a decimal for a decimal, otherwise a double (NaN always is one).
+//!
+//! Documented at <https://www.mongodb.com/docs/manual/reference/operator/aggregation/ln/>.
+
+use super::Operator;
+use super::numeric::{transcendental, unary};
+use crate::document::Number;
+use crate::document::decimal::Decimal;
+use crate::error::{Error, Result};
+use std::cmp::Ordering;
+
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$ln", parse: |argument, parser| unary("$ln", argument, parser, ln) };
+
+fn ln(number: Number) -> Result<Number> {
+    if number.is_nan() {
+        return Ok(Number::Double(f64::NAN));
+    }
+    if number.compare(Number::Int32(0)) != Ordering::Greater {
+        return Err(Error::location(
+            28766,
+            format!("$ln's argument must be a positive number, but is {}", number.to_decimal()),
+        ));
+    }
+    Ok(transcendental(number, f64::ln, Decimal::ln))
+}

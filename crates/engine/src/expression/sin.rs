@@ -1,0 +1,20 @@
+//! `{$sin: number}`: the sine of an angle in radians.
+//!
+//! A decimal gives a decimal, other numbers a double. Documented at
+//! <https://www.mongodb.com/docs/manual/reference/operator/aggregation/sin/>.
+
+use super::Operator;
+use super::numeric::{transcendental, unary};
+use crate::document::Number;
+use crate::document::decimal::Decimal;
+use crate::error::{Error, Result};
+
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$sin", parse: |argument, parser| unary("$sin", argument, parser, sin) };
+
+fn sin(number: Number) -> Result<Number> {
+    if !number.is_nan() && !number.is_finite() {
+        return Err(Error::location(50989, "cannot apply $sin to an infinite value, value must be in (-inf, inf)"));
+    }
+    Ok(transcendental(number, f64::sin, Decimal::sin))
+}
