@@ -8,9 +8,12 @@
 //! This crate must not know bytes on disk, sockets, or any domain.
 
 pub mod check;
+pub mod diff;
 pub mod error;
 pub mod language;
+
 pub mod model;
+pub mod plan;
 pub mod problem;
 pub mod shape;
 pub mod show;

@@ -75,7 +75,7 @@ impl<'m> Check<'m, '_> {
 }
 
 /// Every body of an entity with the path it starts at: the entity's own, and those of its embeds and objects.
-pub(super) fn bodies(entity: &Entity) -> Vec<(String, &Body)> {
+pub(crate) fn bodies(entity: &Entity) -> Vec<(String, &Body)> {
     fn add<'b>(prefix: String, body: &'b Body, list: &mut Vec<(String, &'b Body)>) {
         let embeds = body.embeds.iter().map(|embed| (&embed.name, &embed.body));
         let inner: Vec<_> = embeds.chain(body.fields.iter().map(|field| (&field.name, &field.body))).collect();

@@ -1,6 +1,6 @@
 //! `enum NAME VALUE… [required] [list] [max=N] [top=SHARE]`: a text that is one of a few.
 //!
-//! A validator refuses every other value. For a field whose changes follow rules, use `states` instead.
+//! With `top`, the share of the most frequent value, that value stands first. A validator refuses every other value. For a field whose changes follow rules, use `states` instead.
 
 use super::field::Field;
 use super::{Args, Declaration, Place, Reader, Target};

@@ -1,7 +1,7 @@
-//! `query NAME on=ENTITY rate=RATE [freshness=F] { equal …; in FIELD max=N; range …; where …; sort …; limit N; fields …; include NAME [limit=N] { fields … } }`
+//! `query NAME on=ENTITY rate=RATE [freshness=F] { equal …; in FIELD max=N; range FIELD [share=S]; where …; sort …; limit N; fields …; include NAME [limit=N] { fields … } }`
 //!
 //! An access pattern. `equal`, `in` and `range` name the fields whose values the caller gives, `where` conditions with
-//! constants, `sort` keys with `-` before them for descending. `include` says what is read along with a document: an
+//! constants, `sort` keys with `-` before them for descending. `share` is the part of the documents that a usual range holds. `include` says what is read along with a document: an
 //! embed, the document behind a reference, or the children of another entity. `freshness` is `primary` (the default),
 //! `own-writes`, or a duration by which the answer may be stale.
 
@@ -44,6 +44,9 @@ pub struct Query {
     /// Fields that lie in a range given by the caller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub range: Vec<String>,
+    /// The share of the documents that a usual range holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range_share: Option<f64>,
     /// Conditions with constants.
     #[serde(default, rename = "where", skip_serializing_if = "Vec::is_empty")]
     pub filter: Vec<Condition>,
@@ -137,6 +140,7 @@ fn parse(reader: &mut Reader, node: &KdlNode, mut target: Target<'_>) {
         equal: Vec::new(),
         within: Vec::new(),
         range: Vec::new(),
+        range_share: None,
         filter: Vec::new(),
         sort: Vec::new(),
         limit: None,
@@ -185,6 +189,9 @@ fn line(reader: &mut Reader, node: &KdlNode, query: &mut Query) {
         }
         word => {
             let mut args = Args::new(reader, node, "equal FIELD FIELD …");
+            if word == "range" {
+                query.range_share = args.share("share");
+            }
             let words = args.words();
             if words.is_empty() {
                 let span = args.span();
