@@ -294,6 +294,7 @@ codes! {
     INTERRUPTED_AT_SHUTDOWN 11600 "InterruptedAtShutdown"
     INTERRUPTED 11601 "Interrupted"
     INTERRUPTED_DUE_TO_REPL_STATE_CHANGE 11602 "InterruptedDueToReplStateChange"
+    CURSOR_IN_USE 12051 "CursorInUse"
     DATABASE_DIFFER_CASE 13297 "DatabaseDifferCase"
     STALE_CONFIG 13388 "StaleConfig"
     NOT_PRIMARY_NO_SECONDARY_OK 13435 "NotPrimaryNoSecondaryOk"

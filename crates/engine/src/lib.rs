@@ -2,16 +2,33 @@
 //! ordered bytes. It knows no async runtime, no socket and no model; clock and randomness come in from outside.
 
 pub mod accumulator;
+pub mod catalog;
+pub mod context;
+mod counters;
+pub mod cursor;
+pub mod database;
 pub mod document;
 pub mod error;
+pub mod event;
 pub mod expression;
 pub mod filter;
+pub mod hook;
+mod housekeeping;
 pub mod index;
+mod intent;
 pub mod key;
 pub mod keyspace;
 pub mod namespace;
+pub mod operation;
+pub mod projection;
+pub mod session;
 pub mod stage;
+mod statement;
 pub mod storage;
 pub mod update;
 
+pub use context::{Context, Interrupt, SessionContext, SessionId};
+pub use cursor::{Batch, Tailing};
+pub use database::{Engine, Options, State, Totals, Written};
 pub use error::{Code, Error, Result};
+pub use namespace::Namespace;

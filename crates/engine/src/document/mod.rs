@@ -11,8 +11,10 @@ pub mod number;
 pub mod path;
 pub mod regex;
 pub mod row;
+pub mod text;
 pub mod traverse;
 pub mod trigonometry;
+pub mod validate;
 pub mod value;
 
 pub use bson::{RawArray, RawArrayBuf, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
@@ -20,6 +22,7 @@ pub use compare::{compare_documents, compare_values, values_equal};
 pub use number::Number;
 pub use path::FieldPath;
 pub use row::Row;
+pub use text::{text, value_text};
 pub use value::{Value, append, type_name};
 
 use crate::error::Result;
@@ -42,4 +45,14 @@ pub fn get<'a>(document: &'a RawDocument, name: &str) -> Result<Option<RawBsonRe
         }
     }
     Ok(None)
+}
+
+/// Checks a document that a client wants stored: well formed, not too deep, not too large, an allowed `_id` in front, which is
+/// made where it is missing.
+///
+/// # Errors
+/// As [`validate::check`] and [`validate::storable`].
+pub fn validated(document: RawDocumentBuf) -> Result<RawDocumentBuf> {
+    validate::check(document.as_bytes())?;
+    validate::storable(document, bson::oid::ObjectId::new)
 }

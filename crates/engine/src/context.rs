@@ -1,0 +1,104 @@
+//! What one operation brings along besides its arguments: session, deadline, interruption.
+
+use crate::error::{Code, Error, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Instant;
+
+/// A logical session's id.
+pub type SessionId = [u8; 16];
+
+/// The session part of an operation.
+#[derive(Clone, Debug)]
+pub struct SessionContext {
+    /// `lsid.id`.
+    pub id: SessionId,
+    /// `txnNumber`.
+    pub txn_number: Option<i64>,
+    /// `autocommit: false`: the operation belongs to a multi-document transaction.
+    pub in_transaction: bool,
+    /// `startTransaction: true`.
+    pub start_transaction: bool,
+    /// Set once this very operation has begun the transaction.
+    pub begun: Arc<AtomicBool>,
+}
+
+/// Stops an operation from outside (`killOp`, a closed connection, shutdown).
+#[derive(Debug, Default)]
+pub struct Interrupt {
+    code: AtomicI32,
+}
+
+impl Interrupt {
+    /// Makes the operation fail at its next check.
+    pub fn raise(&self, code: Code) {
+        self.code.store(code.0, Ordering::Relaxed);
+    }
+
+    /// The code it was raised with.
+    pub fn raised(&self) -> Option<Code> {
+        match self.code.load(Ordering::Relaxed) {
+            0 => None,
+            code => Some(Code(code)),
+        }
+    }
+}
+
+/// The context of one operation.
+#[derive(Clone)]
+pub struct Context {
+    /// The session, if the operation names one.
+    pub session: Option<SessionContext>,
+    /// When `maxTimeMS` is over.
+    pub deadline: Option<Instant>,
+    /// Stops it from outside.
+    pub interrupt: Arc<Interrupt>,
+    /// Runs a part that may block or take long; a server on an async runtime gives the rest of its work to another
+    /// thread meanwhile. The default runs it in place.
+    pub blocking: fn(&mut dyn FnMut()),
+}
+
+impl Default for Context {
+    fn default() -> Context {
+        Context { session: None, deadline: None, interrupt: Arc::default(), blocking: |part| part() }
+    }
+}
+
+impl Context {
+    /// Fails when the operation was stopped or its time is over.
+    ///
+    /// # Errors
+    /// `Interrupted` (11601) or the code it was stopped with, `MaxTimeMSExpired` (50).
+    pub fn check(&self) -> Result<()> {
+        if let Some(code) = self.interrupt.raised() {
+            return Err(Error::new(code, "operation was interrupted"));
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"));
+        }
+        Ok(())
+    }
+
+    /// Runs a part that may block or take long.
+    pub fn block<T>(&self, part: impl FnOnce() -> T) -> T {
+        let mut part = Some(part);
+        let mut result = None;
+        (self.blocking)(&mut || {
+            if let Some(part) = part.take() {
+                result = Some(part());
+            }
+        });
+        result.expect("a blocking part is run exactly once")
+    }
+
+    /// The transaction that the operation belongs to.
+    pub fn transaction(&self) -> Option<&SessionContext> {
+        self.session.as_ref().filter(|session| session.in_transaction)
+    }
+
+    /// The session of a retryable write: it has a number and is no transaction.
+    pub fn retryable(&self) -> Option<(&SessionContext, i64)> {
+        let session = self.session.as_ref().filter(|session| !session.in_transaction)?;
+        Some((session, session.txn_number?))
+    }
+}

@@ -1,0 +1,150 @@
+//! Open cursors: results that a client fetches in batches.
+
+use crate::context::{Context, SessionId};
+use crate::error::{Code, Error, Result};
+use crate::namespace::Namespace;
+use crate::stage::Rows;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long an unused cursor stays open.
+pub const CURSOR_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+
+/// The most cursors open at once.
+pub const MAX_CURSORS: usize = 200_000;
+
+/// The most bytes in one batch.
+pub const MAX_BATCH_BYTES: usize = 16 * 1024 * 1024;
+
+/// The documents of a first batch when the client does not say.
+pub const DEFAULT_FIRST_BATCH: usize = 101;
+
+/// A batch of results.
+#[derive(Debug)]
+pub struct Batch {
+    /// The cursor to ask for more; zero when there is no more.
+    pub cursor: i64,
+    /// What the cursor is on.
+    pub namespace: Namespace,
+    /// The documents' bytes.
+    pub documents: Vec<Bytes>,
+    /// For change streams: the token to resume after this batch.
+    pub resume_token: Option<bson::RawDocumentBuf>,
+}
+
+/// How a cursor ends and waits.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub enum Tailing {
+    /// It ends with its rows.
+    #[default]
+    No,
+    /// It stays open at the end.
+    Tailable,
+    /// It stays open, and a `getMore` waits for new rows.
+    Await,
+}
+
+pub(crate) struct Cursor {
+    pub(crate) namespace: Namespace,
+    pub(crate) rows: Rows,
+    /// A row that did not fit into the last batch.
+    pub(crate) held: Option<Bytes>,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) transaction: Option<i64>,
+    pub(crate) batch_size: usize,
+    pub(crate) tailing: Tailing,
+    pub(crate) no_timeout: bool,
+    pub(crate) last_use: Instant,
+}
+
+/// All open cursors.
+#[derive(Default)]
+pub(crate) struct Cursors {
+    open: Mutex<HashMap<i64, Arc<Mutex<Cursor>>>>,
+}
+
+impl Cursors {
+    /// Keeps a cursor; gives its id.
+    pub(crate) fn keep(&self, cursor: Cursor, random: impl Fn() -> u64) -> Result<i64> {
+        let mut open = self.open.lock();
+        if open.len() >= MAX_CURSORS {
+            return Err(Error::new(
+                Code::OPERATION_FAILED,
+                format!("there are {MAX_CURSORS} open cursors; close some (killCursors) or read them to their end"),
+            ));
+        }
+        loop {
+            let id = (random() >> 1) as i64;
+            if id != 0 && !open.contains_key(&id) {
+                open.insert(id, Arc::new(Mutex::new(cursor)));
+                return Ok(id);
+            }
+        }
+    }
+
+    /// The cursor of that id.
+    ///
+    /// # Errors
+    /// `CursorNotFound` (43).
+    pub(crate) fn get(&self, id: i64) -> Result<Arc<Mutex<Cursor>>> {
+        let found = self.open.lock().get(&id).cloned();
+        found.ok_or_else(|| Error::new(Code::CURSOR_NOT_FOUND, format!("cursor id {id} not found")))
+    }
+
+    /// Closes a cursor; false when there is none.
+    pub(crate) fn close(&self, id: i64) -> bool {
+        let closed = self.open.lock().remove(&id);
+        closed.is_some()
+    }
+
+    /// Closes the cursors that `which` picks.
+    pub(crate) fn close_where(&self, which: impl Fn(&Cursor) -> bool) {
+        let mut open = self.open.lock();
+        let picked: Vec<i64> =
+            open.iter().filter(|(_, cursor)| cursor.try_lock().is_some_and(|c| which(&c))).map(|(id, _)| *id).collect();
+        let closed: Vec<_> = picked.iter().filter_map(|id| open.remove(id)).collect();
+        drop(open);
+        drop(closed);
+    }
+
+    /// Closes cursors that nobody used for long.
+    pub(crate) fn expire(&self) {
+        self.close_where(|cursor| !cursor.no_timeout && cursor.last_use.elapsed() >= CURSOR_TIMEOUT);
+    }
+
+    /// How many are open.
+    pub(crate) fn len(&self) -> usize {
+        self.open.lock().len()
+    }
+}
+
+impl Cursor {
+    /// The next batch: at most `batch_size` documents (zero: as many as fit) and 16 MiB. The flag says whether the rows ended.
+    pub(crate) fn fill(&mut self, batch_size: Option<usize>, context: &Context) -> Result<(Vec<Bytes>, bool)> {
+        let most = batch_size.unwrap_or(usize::MAX);
+        let mut documents = Vec::new();
+        let mut bytes = 0;
+        while documents.len() < most {
+            if documents.len() % 64 == 0 {
+                context.check()?;
+            }
+            let row = match self.held.take() {
+                Some(row) => row,
+                None => match self.rows.next()? {
+                    Some(row) => row.bytes().clone(),
+                    None => return Ok((documents, true)),
+                },
+            };
+            if bytes + row.len() > MAX_BATCH_BYTES && !documents.is_empty() {
+                self.held = Some(row);
+                break;
+            }
+            bytes += row.len();
+            documents.push(row);
+        }
+        Ok((documents, false))
+    }
+}

@@ -1,0 +1,350 @@
+//! The engine as a whole: opening it, reading a consistent state, committing.
+//!
+//! A write runs under the storage's one writer lock as a [`Statement`](crate::statement::Statement), a pure function from what
+//! it sees to what it writes, and is visible to readers once it is flushed. What may take long (finding the candidates of an
+//! update, waiting for another transaction) happens outside that lock.
+
+use crate::catalog::{Catalog, Collection};
+use crate::context::Context;
+use crate::counters::Counters;
+use crate::cursor::Cursors;
+use crate::error::Result;
+use crate::expression::Environment;
+use crate::hook::WriteHook;
+use crate::intent::Intents;
+use crate::session::Sessions;
+use crate::statement::{BLOCKED, Delta, Outcome, Statement};
+use crate::storage::{Changes, Position, Snapshot, Storage, Ticket, View, Writer};
+use crate::{keyspace, storage};
+use arc_swap::ArcSwap;
+use bson::{DateTime, Timestamp};
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A source of the time, in milliseconds since 1970.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// A source of random bits.
+pub type Random = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// How an engine is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// The storage's sizes and bounds.
+    pub storage: storage::Options,
+    /// The time.
+    pub clock: Clock,
+    /// Randomness, for UUIDs, `$rand` and `$sample`.
+    pub random: Random,
+}
+
+/// A database engine: one folder, or one in memory. Clones are the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What all parts of the engine share.
+pub(crate) struct Inner {
+    pub(crate) storage: Storage,
+    pub(crate) options: Options,
+    pub(crate) counters: Counters,
+    pub(crate) intents: Intents,
+    pub(crate) hooks: ArcSwap<Vec<Arc<dyn WriteHook>>>,
+    pub(crate) sessions: Sessions,
+    pub(crate) cursors: Cursors,
+    working: Mutex<Working>,
+    /// The catalogues as of positions, oldest first; the first is as of the beginning or of what everybody can see.
+    published: RwLock<Vec<(Position, Arc<Catalog>)>>,
+    /// The time of the last executed commit.
+    last_time: AtomicU64,
+    /// How often expired documents are deleted, in milliseconds.
+    ttl_period_ms: AtomicU64,
+}
+
+/// What the holder of the writer lock works on.
+pub(crate) struct Working {
+    pub(crate) catalog: Arc<Catalog>,
+}
+
+/// A published state: data and the catalogue that belongs to it.
+#[derive(Clone)]
+pub struct State {
+    /// The data.
+    pub snapshot: Snapshot,
+    /// The catalogue.
+    pub catalog: Arc<Catalog>,
+}
+
+/// A reply to a write, with the ticket that says when it is durable: acknowledge it only then.
+#[must_use = "a write may be acknowledged only once its ticket is done"]
+pub struct Written<T> {
+    /// The reply.
+    pub reply: T,
+    /// Done when what the reply speaks of is flushed.
+    pub ticket: Ticket,
+}
+
+impl<T> Written<T> {
+    /// Blocks until the write is durable.
+    ///
+    /// # Errors
+    /// A failed flush.
+    pub fn wait(self) -> Result<T> {
+        self.ticket.wait()?;
+        Ok(self.reply)
+    }
+
+    /// Waits until the write is durable.
+    ///
+    /// # Errors
+    /// A failed flush.
+    pub async fn durable(self) -> Result<T> {
+        self.ticket.await?;
+        Ok(self.reply)
+    }
+}
+
+/// How many documents a collection holds, and their bytes.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Totals {
+    /// The documents.
+    pub count: i64,
+    /// Their bytes.
+    pub size_bytes: i64,
+}
+
+impl Engine {
+    /// Opens a folder, creating it if need be.
+    ///
+    /// # Errors
+    /// A folder that another process has open, that can't be read, or whose content is damaged.
+    pub fn open(folder: &Path, options: Options) -> Result<Engine> {
+        let storage = Storage::open(folder, options.storage.clone())?;
+        Engine::on(storage, options)
+    }
+
+    /// An engine in memory: the same behaviour, gone at the end.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn in_memory(options: Options) -> Result<Engine> {
+        let storage = Storage::in_memory(options.storage.clone());
+        Engine::on(storage, options)
+    }
+
+    /// An engine on a storage.
+    ///
+    /// # Errors
+    /// A catalogue that can't be read.
+    pub fn on(storage: Storage, options: Options) -> Result<Engine> {
+        let snapshot = storage.snapshot();
+        let catalog = Arc::new(Catalog::load(&snapshot)?);
+        let last_time = storage.writer()?.time();
+        let inner = Arc::new(Inner {
+            storage,
+            options,
+            counters: Counters::default(),
+            intents: Intents::default(),
+            hooks: ArcSwap::default(),
+            sessions: Sessions::default(),
+            cursors: Cursors::default(),
+            working: Mutex::new(Working { catalog: catalog.clone() }),
+            published: RwLock::new(vec![(0, catalog)]),
+            last_time: AtomicU64::new(last_time),
+            ttl_period_ms: AtomicU64::new(crate::housekeeping::TTL_PERIOD.as_millis() as u64),
+        });
+        crate::housekeeping::start(&inner);
+        Ok(Engine { inner })
+    }
+
+    /// Adds a write hook; it sees all writes from now on.
+    pub fn add_hook(&self, hook: Arc<dyn WriteHook>) {
+        self.inner.hooks.rcu(|hooks| {
+            let mut hooks = Vec::clone(hooks);
+            hooks.push(hook.clone());
+            hooks
+        });
+    }
+
+    /// Sets how often expired documents are deleted; once a minute by default.
+    pub fn set_ttl_period(&self, period: Duration) {
+        self.inner.ttl_period_ms.store(period.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Deletes the documents whose time is over; gives how many.
+    ///
+    /// # Errors
+    /// A failing storage.
+    pub fn delete_expired(&self) -> Result<u64> {
+        self.inner.delete_expired()
+    }
+
+    /// The published state.
+    pub fn state(&self) -> State {
+        self.inner.state()
+    }
+
+    /// The storage below, for its log and its statistics.
+    pub fn storage(&self) -> &Storage {
+        &self.inner.storage
+    }
+
+    /// The cluster time: that of the last executed commit, or the clock's if that is later.
+    pub fn cluster_time(&self) -> Timestamp {
+        timestamp(self.inner.last_time.load(Ordering::Acquire))
+    }
+
+    /// How many documents a collection holds, and their bytes.
+    ///
+    /// # Errors
+    /// A failing storage.
+    pub fn totals(&self, collection: &Collection) -> Result<Totals> {
+        self.inner.totals(&self.inner.storage.snapshot(), collection.id)
+    }
+
+    /// Flushes and folds everything; further writes are refused.
+    ///
+    /// # Errors
+    /// A failing storage.
+    pub fn close(self) -> Result<()> {
+        self.inner.storage.clone().close()
+    }
+}
+
+impl Inner {
+    /// The published state.
+    pub(crate) fn state(&self) -> State {
+        loop {
+            let snapshot = self.storage.snapshot();
+            let published = self.published.read();
+            let found = published.iter().rev().find(|entry| entry.0 <= snapshot.position());
+            if let Some((_, catalog)) = found {
+                return State { snapshot, catalog: catalog.clone() };
+            }
+        }
+    }
+
+    /// How often expired documents are deleted.
+    pub(crate) fn ttl_period(&self) -> Duration {
+        Duration::from_millis(self.ttl_period_ms.load(Ordering::Relaxed))
+    }
+
+    /// The environment of an operation that begins now.
+    pub(crate) fn environment(&self) -> Environment {
+        let random = self.options.random.clone();
+        Environment {
+            now: DateTime::from_millis((self.options.clock)()),
+            cluster_time: timestamp(self.last_time.load(Ordering::Acquire)),
+            collator: None,
+            variables: Vec::new(),
+            random: Arc::new(move || (random() >> 11) as f64 / (1u64 << 53) as f64),
+        }
+    }
+
+    /// A random UUID (version 4).
+    pub(crate) fn new_uuid(&self) -> [u8; 16] {
+        let mut uuid = [0; 16];
+        uuid[..8].copy_from_slice(&(self.options.random)().to_be_bytes());
+        uuid[8..].copy_from_slice(&(self.options.random)().to_be_bytes());
+        uuid[6] = uuid[6] & 0x0f | 0x40;
+        uuid[8] = uuid[8] & 0x3f | 0x80;
+        uuid
+    }
+
+    /// Runs a statement and commits it; in a transaction, adds it to the transaction. Waits for other transactions' intents.
+    pub(crate) fn write<T>(
+        &self,
+        context: &Context,
+        mut body: impl FnMut(&mut Statement<'_>) -> Result<T>,
+    ) -> Result<Written<T>> {
+        if context.transaction().is_some() {
+            return self.write_in_transaction(context, body);
+        }
+        loop {
+            let releases = self.intents.releases();
+            match self.write_once(&mut body) {
+                Err(error) if error.code == BLOCKED => {
+                    context.check()?;
+                    context.block(|| self.intents.wait(releases, Duration::from_millis(100)));
+                    context.check()?;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn write_once<T>(&self, body: &mut impl FnMut(&mut Statement<'_>) -> Result<T>) -> Result<Written<T>> {
+        let mut writer = self.storage.writer()?;
+        let mut working = self.working.lock();
+        let mut statement = Statement::new(self, &writer, working.catalog.clone(), (self.options.clock)());
+        let reply = body(&mut statement)?;
+        let outcome = statement.finish();
+        let ticket = self.commit(&mut writer, &mut working, outcome)?;
+        Ok(Written { reply, ticket })
+    }
+
+    /// Runs `body` with the writer and what it works on.
+    pub(crate) fn with_writer<T>(&self, body: impl FnOnce(&mut Writer<'_>, &mut Working) -> Result<T>) -> Result<T> {
+        let mut writer = self.storage.writer()?;
+        let mut working = self.working.lock();
+        body(&mut writer, &mut working)
+    }
+
+    /// Commits what a statement did. The ticket also covers everything that the statement saw.
+    pub(crate) fn commit(&self, writer: &mut Writer<'_>, working: &mut Working, outcome: Outcome) -> Result<Ticket> {
+        if outcome.writes.is_empty() && outcome.note.size_bytes() == 0 {
+            return Ok(self.storage.ticket(writer.position()));
+        }
+        let mut writes = outcome.writes.into_vec();
+        for (collection, delta) in &outcome.deltas {
+            writes.push(self.new_totals(writer, *collection, *delta)?);
+        }
+        let clock_time = (((self.options.clock)().max(0) as u64 / 1000) << 32) | 1;
+        let time = clock_time.max(self.last_time.load(Ordering::Acquire) + 1);
+        let ticket = writer.commit(Changes { time, note: outcome.note.into_bytes(), writes })?;
+        self.last_time.store(time, Ordering::Release);
+        if let Some(catalog) = outcome.catalog {
+            working.catalog = catalog.clone();
+            let mut published = self.published.write();
+            published.push((ticket.position(), catalog));
+            let flushed = self.storage.flushed();
+            while published.len() > 8 && published[4].0 <= flushed {
+                published.remove(0);
+            }
+        }
+        Ok(ticket)
+    }
+
+    fn new_totals(&self, view: &dyn View, collection: u32, delta: Delta) -> Result<(Bytes, Option<Bytes>)> {
+        let totals = self.totals(view, collection)?;
+        let mut value = [0; 16];
+        value[..8].copy_from_slice(&(totals.count + delta.count).to_le_bytes());
+        value[8..].copy_from_slice(&(totals.size_bytes + delta.size_bytes).to_le_bytes());
+        Ok((totals_key(collection), Some(Bytes::copy_from_slice(&value))))
+    }
+
+    /// How many documents a collection holds in a view, and their bytes.
+    pub(crate) fn totals(&self, view: &dyn View, collection: u32) -> Result<Totals> {
+        let Some(value) = view.get(&totals_key(collection))? else { return Ok(Totals::default()) };
+        let number = |from: usize| {
+            let bytes = value.get(from..from + 8).and_then(|bytes| bytes.try_into().ok());
+            bytes.map(i64::from_le_bytes).ok_or_else(|| crate::Error::internal("a collection's totals are broken"))
+        };
+        Ok(Totals { count: number(0)?, size_bytes: number(8)? })
+    }
+}
+
+/// Where a collection's totals lie.
+pub(crate) fn totals_key(collection: u32) -> Bytes {
+    keyspace::key(keyspace::SETTINGS, collection, b"totals")
+}
+
+/// A commit's time as BSON has it.
+pub(crate) fn timestamp(time: u64) -> Timestamp {
+    Timestamp { time: (time >> 32) as u32, increment: time as u32 }
+}

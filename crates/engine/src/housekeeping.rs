@@ -1,0 +1,121 @@
+//! What runs beside the operations: ending what was left open, deleting what expired, building what was left unbuilt.
+
+use crate::catalog::Collection;
+use crate::context::Context;
+use crate::database::Inner;
+use crate::error::Result;
+use crate::operation::Query;
+use bson::{DateTime, RawDocumentBuf, rawdoc};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// How often it looks.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// How often expired documents are deleted.
+pub(crate) const TTL_PERIOD: Duration = Duration::from_secs(60);
+
+/// How far the wall clock may run away from the steady one between two looks before deleting by time pauses.
+const MAX_CLOCK_JUMP_MS: i64 = 60_000;
+
+/// Starts the thread; it ends with the engine.
+pub(crate) fn start(engine: &Arc<Inner>) {
+    let engine: Weak<Inner> = Arc::downgrade(engine);
+    let run = move || {
+        let mut keeper = Keeper { last_look: Instant::now(), last_clock_ms: None, last_ttl: Instant::now() };
+        if let Some(engine) = engine.upgrade() {
+            keeper.begin(&engine);
+        }
+        loop {
+            std::thread::sleep(PERIOD);
+            let Some(engine) = engine.upgrade() else { return };
+            keeper.look(&engine);
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("sheaf-housekeeping".into()).spawn(run) {
+        tracing::error!(%error, "the housekeeping thread can't be started: nothing expires");
+    }
+}
+
+struct Keeper {
+    last_look: Instant,
+    last_clock_ms: Option<i64>,
+    last_ttl: Instant,
+}
+
+impl Keeper {
+    /// After opening: finishes what a crash interrupted.
+    fn begin(&mut self, engine: &Inner) {
+        for (what, done) in [("dropped data", engine.discard_orphans()), ("index builds", engine.resume_builds())] {
+            if let Err(error) = done {
+                tracing::error!(%error, "{what} can't be finished now; they are tried again at the next start");
+            }
+        }
+    }
+
+    fn look(&mut self, engine: &Inner) {
+        engine.cursors.expire();
+        engine.expire_sessions();
+        let jumped = self.clock_jumped((engine.options.clock)());
+        if jumped {
+            tracing::warn!("the wall clock jumped: deleting expired documents pauses for one round");
+            self.last_ttl = Instant::now();
+        } else if self.last_ttl.elapsed() >= engine.ttl_period() {
+            self.last_ttl = Instant::now();
+            if let Err(error) = engine.delete_expired() {
+                tracing::error!(%error, "expired documents can't be deleted");
+            }
+        }
+    }
+
+    /// Whether the wall clock went another way than the steady one since the last look.
+    fn clock_jumped(&mut self, clock_ms: i64) -> bool {
+        let steady_ms = self.last_look.elapsed().as_millis() as i64;
+        self.last_look = Instant::now();
+        let before = self.last_clock_ms.replace(clock_ms);
+        before.is_some_and(|before| (clock_ms - before - steady_ms).abs() > MAX_CLOCK_JUMP_MS)
+    }
+}
+
+impl Inner {
+    /// Deletes the documents whose time is over, in bounded steps; the deletes are ordinary ones and stand in the change log.
+    pub(crate) fn delete_expired(&self) -> Result<u64> {
+        let now_ms = (self.options.clock)();
+        let state = self.state();
+        let mut deleted = 0;
+        for collection in state.catalog.all() {
+            for filter in expired_filters(collection, now_ms) {
+                let query = Query { filter, ..Query::default() };
+                let done = self.delete_many(&Context::default(), &collection.namespace, &query);
+                match done {
+                    Ok(done) => deleted += done.reply as u64,
+                    Err(error) => tracing::warn!(namespace = %collection.namespace, %error, "expired documents stay"),
+                }
+            }
+        }
+        Ok(deleted)
+    }
+}
+
+/// What the expired documents of a collection match, for each of its TTL indexes.
+fn expired_filters(collection: &Collection, now_ms: i64) -> Vec<RawDocumentBuf> {
+    let before = |seconds: i64| DateTime::from_millis(now_ms.saturating_sub(seconds.saturating_mul(1000)));
+    let mut filters = Vec::new();
+    for index in collection.indexes.iter().filter(|index| index.ready) {
+        let (Some(seconds), [field]) = (index.spec.expire_after_seconds(), index.spec.fields()) else { continue };
+        let mut limit = RawDocumentBuf::new();
+        limit.append(bson::raw::cstr!("$lt"), before(seconds));
+        let mut filter = RawDocumentBuf::new();
+        if crate::document::append(&mut filter, &field.path, (&*limit).into()).is_err() {
+            continue;
+        }
+        match index.spec.document().get_document("partialFilterExpression") {
+            Ok(partial) => filters.push(rawdoc! { "$and": [filter, partial.to_owned()] }),
+            Err(_) => filters.push(filter),
+        }
+    }
+    if let (true, Some(seconds)) = (collection.settings.clustered, collection.settings.expire_after_seconds) {
+        filters.push(rawdoc! { "_id": { "$lt": before(seconds) } });
+    }
+    filters
+}

@@ -1,0 +1,71 @@
+//! `distinct`: the different values of a field.
+
+use super::read::Query;
+use crate::context::Context;
+use crate::cursor::MAX_BATCH_BYTES;
+use crate::database::{Engine, Inner};
+use crate::document::traverse::{Leaf, visit};
+use crate::error::{Error, Result};
+use crate::key;
+use crate::namespace::Namespace;
+use bson::RawArrayBuf;
+use std::collections::HashSet;
+
+/// Which field of which documents.
+#[derive(Clone, Debug)]
+pub struct Distinct {
+    /// Where.
+    pub namespace: Namespace,
+    /// The field's path.
+    pub key: String,
+    /// Which documents.
+    pub query: Query,
+}
+
+impl Engine {
+    /// The different values of a field in the documents that match, an array's elements each for itself.
+    ///
+    /// # Errors
+    /// An invalid query, a failing storage, `Location17217` when the values exceed 16 MiB.
+    pub fn distinct(&self, context: &Context, distinct: &Distinct) -> Result<RawArrayBuf> {
+        self.inner.distinct(context, distinct)
+    }
+}
+
+impl Inner {
+    fn distinct(&self, context: &Context, distinct: &Distinct) -> Result<RawArrayBuf> {
+        let reading = self.reading(context)?;
+        let collection = reading.catalog.get(&distinct.namespace);
+        let parsed = self.parse_query(&distinct.query, collection.map(|collection| &**collection))?;
+        let mut values = RawArrayBuf::new();
+        let Some(collection) = collection else { return Ok(values) };
+        if collection.is_view() {
+            return self.distinct_view(context, distinct);
+        }
+        let mut rows = self.candidates(&reading, collection, &distinct.query, &parsed, context)?;
+        context.block(|| {
+            let mut seen = HashSet::new();
+            let mut number = 0_u64;
+            while let Some(row) = rows.next()? {
+                if number % 256 == 0 {
+                    context.check()?;
+                }
+                number += 1;
+                visit(row.document(), &distinct.key, Leaf::Elements, &mut |value, _| {
+                    if let Some(value) = value {
+                        let mut encoded = Vec::new();
+                        key::encode(value, parsed.collator.as_deref(), &mut encoded)?;
+                        if seen.insert(encoded) {
+                            values.push(value);
+                        }
+                    }
+                    Ok(false)
+                })?;
+                if values.as_bytes().len() > MAX_BATCH_BYTES {
+                    return Err(Error::location(17217, "distinct too big, 16mb cap"));
+                }
+            }
+            Ok(values)
+        })
+    }
+}

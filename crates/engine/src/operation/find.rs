@@ -1,0 +1,225 @@
+//! `find`, `getMore` and `killCursors`.
+
+use super::read::{Query, no_rows};
+use crate::context::Context;
+use crate::cursor::{Batch, Cursor, DEFAULT_FIRST_BATCH, Tailing};
+use crate::database::{Engine, Inner};
+use crate::error::{Code, Error, Result};
+use crate::namespace::Namespace;
+use crate::stage::Rows;
+use bson::RawDocumentBuf;
+use std::time::{Duration, Instant};
+
+/// A query with what its results look like.
+#[derive(Clone, Debug)]
+pub struct Find {
+    /// Where.
+    pub namespace: Namespace,
+    /// Which documents, in which order.
+    pub query: Query,
+    /// Which parts of them; all when missing.
+    pub projection: Option<RawDocumentBuf>,
+    /// The documents of the first batch; 101 when missing.
+    pub batch_size: Option<usize>,
+    /// Whether there is only one batch.
+    pub single_batch: bool,
+    /// Whether the cursor stays open at the end.
+    pub tailing: Tailing,
+    /// Whether the cursor may stay unused for long.
+    pub no_cursor_timeout: bool,
+    /// Whether the index key is given in the document's place.
+    pub return_key: bool,
+    /// Whether `$recordId` is added.
+    pub show_record_id: bool,
+}
+
+impl Find {
+    /// A find of everything in a namespace.
+    pub fn new(namespace: Namespace) -> Find {
+        Find {
+            namespace,
+            query: Query::default(),
+            projection: None,
+            batch_size: None,
+            single_batch: false,
+            tailing: Tailing::No,
+            no_cursor_timeout: false,
+            return_key: false,
+            show_record_id: false,
+        }
+    }
+}
+
+impl Engine {
+    /// The first batch of a query's results.
+    ///
+    /// # Errors
+    /// An invalid query, a failing storage, an interruption.
+    pub fn find(&self, context: &Context, find: &Find) -> Result<Batch> {
+        let rows = self.inner.find_rows(context, find)?;
+        self.inner.first_batch(context, find, rows)
+    }
+
+    /// The next batch of a cursor; `batch_size` zero or missing means as many as fit.
+    ///
+    /// # Errors
+    /// `CursorNotFound` (43), `Unauthorized` (13) for another session's cursor, and what reading refuses.
+    pub fn get_more(
+        &self,
+        context: &Context,
+        id: i64,
+        namespace: &Namespace,
+        batch_size: Option<usize>,
+        await_at_most: Option<Duration>,
+    ) -> Result<Batch> {
+        self.inner.get_more(context, id, namespace, batch_size, await_at_most)
+    }
+
+    /// Closes cursors; gives those that were open.
+    pub fn kill_cursors(&self, namespace: &Namespace, ids: &[i64]) -> Vec<i64> {
+        let of_namespace = |id: &i64| match self.inner.cursors.get(*id) {
+            Ok(cursor) => cursor.try_lock().is_none_or(|cursor| cursor.namespace == *namespace),
+            Err(_) => false,
+        };
+        ids.iter().copied().filter(of_namespace).filter(|id| self.inner.cursors.close(*id)).collect()
+    }
+
+    /// How many cursors are open.
+    pub fn open_cursors(&self) -> usize {
+        self.inner.cursors.len()
+    }
+}
+
+impl Inner {
+    fn find_rows(&self, context: &Context, find: &Find) -> Result<Rows> {
+        let reading = self.reading(context)?;
+        let collection = reading.catalog.get(&find.namespace);
+        if collection.is_some_and(|collection| collection.is_view()) {
+            return self.find_on_view(context, find);
+        }
+        let parsed = self.parse_query(&find.query, collection.map(|collection| &**collection))?;
+        match collection {
+            Some(collection) => self.found(&reading, collection, find, parsed, context),
+            None => {
+                self.check_projection(find, &parsed)?;
+                Ok(no_rows())
+            }
+        }
+    }
+
+    fn first_batch(&self, context: &Context, find: &Find, rows: Rows) -> Result<Batch> {
+        let cursor = Cursor {
+            namespace: find.namespace.clone(),
+            rows,
+            held: None,
+            session: context.session.as_ref().map(|session| session.id),
+            transaction: context.transaction().and_then(|session| session.txn_number),
+            batch_size: find.batch_size.unwrap_or(0),
+            tailing: find.tailing,
+            no_timeout: find.no_cursor_timeout,
+            last_use: Instant::now(),
+        };
+        self.open_cursor(context, cursor, Some(find.batch_size.unwrap_or(DEFAULT_FIRST_BATCH)), find.single_batch)
+    }
+
+    /// Fills a new cursor's first batch and keeps the cursor if there may be more.
+    pub(crate) fn open_cursor(
+        &self,
+        context: &Context,
+        mut cursor: Cursor,
+        batch_size: Option<usize>,
+        single_batch: bool,
+    ) -> Result<Batch> {
+        let (documents, ended) = context.block(|| cursor.fill(batch_size, context))?;
+        let namespace = cursor.namespace.clone();
+        let over = single_batch || (ended && cursor.tailing == Tailing::No);
+        let id = if over { 0 } else { self.cursors.keep(cursor, || (self.options.random)())? };
+        Ok(Batch { cursor: id, namespace, documents, resume_token: None })
+    }
+
+    fn get_more(
+        &self,
+        context: &Context,
+        id: i64,
+        namespace: &Namespace,
+        batch_size: Option<usize>,
+        await_at_most: Option<Duration>,
+    ) -> Result<Batch> {
+        let shared = self.cursors.get(id)?;
+        let Some(mut cursor) = shared.try_lock() else {
+            return Err(Error::new(Code::CURSOR_IN_USE, format!("cursor id {id} is already in use")));
+        };
+        check_owner(&cursor, context, id, namespace)?;
+        cursor.last_use = Instant::now();
+        let size = batch_size.filter(|size| *size > 0).or((cursor.batch_size > 0).then_some(cursor.batch_size));
+        let filled = context.block(|| self.fill_waiting(&mut cursor, size, context, await_at_most));
+        cursor.last_use = Instant::now();
+        let (documents, ended) = match filled {
+            Ok(filled) => filled,
+            Err(error) => {
+                self.cursors.close(id);
+                return Err(error);
+            }
+        };
+        let over = ended && cursor.tailing == Tailing::No;
+        if over {
+            self.cursors.close(id);
+        }
+        Ok(Batch {
+            cursor: if over { 0 } else { id },
+            namespace: cursor.namespace.clone(),
+            documents,
+            resume_token: None,
+        })
+    }
+
+    /// Fills a batch; an awaiting cursor without rows waits for the log to go on.
+    fn fill_waiting(
+        &self,
+        cursor: &mut Cursor,
+        size: Option<usize>,
+        context: &Context,
+        await_at_most: Option<Duration>,
+    ) -> Result<(Vec<bytes::Bytes>, bool)> {
+        let until = Instant::now() + await_at_most.unwrap_or(Duration::from_secs(1));
+        loop {
+            let seen = self.storage.flushed();
+            let (documents, ended) = cursor.fill(size, context)?;
+            let left = until.saturating_duration_since(Instant::now());
+            if cursor.tailing != Tailing::Await || !documents.is_empty() || left.is_zero() {
+                return Ok((documents, ended));
+            }
+            context.check()?;
+            if let Some(waited) = self.storage.wait_beyond(seen).wait_for(left.min(Duration::from_millis(500))) {
+                waited?;
+            }
+        }
+    }
+}
+
+fn check_owner(cursor: &Cursor, context: &Context, id: i64, namespace: &Namespace) -> Result<()> {
+    if cursor.namespace != *namespace {
+        return Err(Error::new(
+            Code::UNAUTHORIZED,
+            format!(
+                "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}",
+                cursor.namespace
+            ),
+        ));
+    }
+    let session = context.session.as_ref().map(|session| session.id);
+    if cursor.session != session {
+        return Err(Error::location(
+            50737,
+            format!("Cannot run getMore on cursor {id}, which was created in another session or in none"),
+        ));
+    }
+    let transaction = context.transaction().and_then(|session| session.txn_number);
+    if cursor.transaction != transaction {
+        return Err(Error::location(
+            50740,
+            format!("Cannot run getMore on cursor {id} outside the transaction that made it"),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! `createIndexes` and `dropIndexes`: indexes are maintained from the moment their build starts, and used once it is done.
+//!
+//! A build reads the collection on a snapshot and enters each document again under the writer lock, in bounded steps, so
+//! writes go on. After a crash an unfinished build starts again.
+
+use super::{STEP_BYTES, STEP_WRITES};
+use crate::catalog::{Collection, Index, MAX_INDEXES};
+use crate::context::Context;
+use crate::database::{Engine, Inner, Written};
+use crate::error::{Code, Error, Result};
+use crate::index::{IndexSpec, Verdict};
+use crate::keyspace;
+use crate::namespace::Namespace;
+use crate::statement::Statement;
+use crate::storage::Direction;
+use bson::{RawDocument, RawDocumentBuf, rawdoc};
+use bytes::Bytes;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// How many indexes there were and are.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct CreateIndexesReply {
+    /// Before, `_id`'s included.
+    pub before: usize,
+    /// After.
+    pub after: usize,
+    /// Whether the collection was created for them.
+    pub created_collection: bool,
+}
+
+/// Which indexes to drop.
+#[derive(Clone, Debug)]
+pub enum DropIndexes {
+    /// All but `_id`'s.
+    All,
+    /// Those of these names.
+    Names(Vec<String>),
+    /// The one with this key pattern.
+    Pattern(RawDocumentBuf),
+}
+
+impl Engine {
+    /// Creates indexes and waits until they can be used.
+    ///
+    /// # Errors
+    /// What a specification refuses, a conflict with an existing index (85, 86), a duplicate key (11000) in the
+    /// documents: then none of the new indexes stays.
+    pub fn create_indexes(
+        &self,
+        context: &Context,
+        namespace: &Namespace,
+        specs: &[RawDocumentBuf],
+    ) -> Result<Written<CreateIndexesReply>> {
+        self.inner.create_indexes(context, namespace, specs)
+    }
+
+    /// Drops indexes. Gives how many there were, `_id`'s included.
+    ///
+    /// # Errors
+    /// `IndexNotFound` (27), `InvalidOptions` (72) for the `_id` index, `NamespaceNotFound` (26).
+    pub fn drop_indexes(
+        &self,
+        context: &Context,
+        namespace: &Namespace,
+        which: &DropIndexes,
+    ) -> Result<Written<usize>> {
+        self.inner.drop_indexes(context, namespace, which)
+    }
+
+    /// Replaces an index's specification by one with the same key (`collMod` with `index`).
+    ///
+    /// # Errors
+    /// `IndexNotFound` (27), and what `change` and the new specification refuse.
+    pub fn modify_index(
+        &self,
+        context: &Context,
+        namespace: &Namespace,
+        name: &str,
+        change: impl Fn(&RawDocument) -> Result<RawDocumentBuf>,
+    ) -> Result<Written<()>> {
+        self.inner.write(context, |statement| {
+            let collection = statement.catalog.require(namespace)?.clone();
+            let number = collection.indexes.iter().position(|index| index.spec.name() == name);
+            let number = number.ok_or_else(|| {
+                Error::new(Code::INDEX_NOT_FOUND, format!("cannot find index {name} for ns {namespace}"))
+            })?;
+            let mut index = Index::clone(&collection.indexes[number]);
+            let document = change(index.spec.document())?;
+            index.spec = Arc::new(IndexSpec::parse(&document, collection.settings.collation.as_ref())?);
+            let mut changed = Collection::clone(&collection);
+            changed.indexes[number] = Arc::new(index);
+            let detail = rawdoc! { "collMod": namespace.collection.as_str(), "index": document };
+            statement.define(namespace, Some(collection.uuid), &detail)?;
+            statement.put_collection(changed)
+        })
+    }
+}
+
+impl Inner {
+    fn create_indexes(
+        &self,
+        context: &Context,
+        namespace: &Namespace,
+        specs: &[RawDocumentBuf],
+    ) -> Result<Written<CreateIndexesReply>> {
+        let begun = self.write(context, |statement| begin_builds(statement, namespace, specs))?;
+        let (reply, collection_id, new) = begun.reply;
+        if new.is_empty() {
+            return Ok(Written { reply, ticket: begun.ticket });
+        }
+        let mut ticket = begun.ticket;
+        if context.transaction().is_none() {
+            let position = ticket.position();
+            self.storage.ticket(position).wait()?;
+            let built = context.block(|| self.build(context, namespace, collection_id, &new));
+            ticket = match built {
+                Ok(done) => done.ticket,
+                Err(error) => {
+                    self.remove_indexes(&Context::default(), namespace, &new)?.wait()?;
+                    return Err(error.context("Index build failed"));
+                }
+            };
+        }
+        Ok(Written { reply, ticket })
+    }
+
+    /// Enters all documents into new indexes, then marks the indexes ready.
+    fn build(&self, context: &Context, namespace: &Namespace, collection_id: u32, new: &[u32]) -> Result<Written<()>> {
+        let mut after: Option<Bytes> = None;
+        loop {
+            context.check()?;
+            let keys = self.next_records(collection_id, after.as_deref())?;
+            let Some(last) = keys.last().cloned() else { break };
+            let mut next = 0;
+            while next < keys.len() {
+                let step = self.write(&Context::default(), |statement| {
+                    build_step(statement, namespace, collection_id, new, &keys[next..])
+                })?;
+                next += step.reply;
+            }
+            after = Some(last);
+        }
+        self.write(&Context::default(), |statement| {
+            let Some(collection) = statement.catalog.get(namespace).filter(|c| c.id == collection_id).cloned() else {
+                return Err(Error::new(
+                    Code::INDEX_BUILD_ABORTED,
+                    "the collection was dropped while its index was built",
+                ));
+            };
+            let mut changed = Collection::clone(&collection);
+            for index in changed.indexes.iter_mut().filter(|index| new.contains(&index.id)) {
+                *index = Arc::new(Index { ready: true, ..Index::clone(index) });
+                let detail = rawdoc! {
+                    "createIndexes": namespace.collection.as_str(), "index": index.spec.document().to_owned(),
+                };
+                statement.define(namespace, Some(collection.uuid), &detail)?;
+            }
+            statement.put_collection(changed)
+        })
+    }
+
+    /// The storage keys' record parts of the next documents of a collection, on a fresh snapshot.
+    fn next_records(&self, collection: u32, after: Option<&[u8]>) -> Result<Vec<Bytes>> {
+        let snapshot = self.storage.snapshot();
+        let prefix = keyspace::prefix(keyspace::RECORDS, collection);
+        let from = keyspace::record(collection, after.unwrap_or_default());
+        let end = keyspace::after_prefix(&prefix).expect("a collection's prefix does not end the key space");
+        let from = if after.is_some() { Bound::Excluded(&from[..]) } else { Bound::Included(&from[..]) };
+        let range = crate::storage::View::range(&snapshot, from, Bound::Excluded(&end), Direction::Forward)?;
+        let record = |entry: Result<(Bytes, Bytes)>| entry.map(|(key, _)| key.slice(keyspace::RECORD_PREFIX_BYTES..));
+        range.take(STEP_WRITES).map(record).collect()
+    }
+
+    fn drop_indexes(&self, context: &Context, namespace: &Namespace, which: &DropIndexes) -> Result<Written<usize>> {
+        let reading = self.reading(context)?;
+        let collection = reading
+            .catalog
+            .get(namespace)
+            .ok_or_else(|| Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")))?;
+        let ids = match which {
+            DropIndexes::All => collection.indexes.iter().map(|index| index.id).collect(),
+            DropIndexes::Names(names) => {
+                names.iter().map(|name| named(collection, name)).collect::<Result<Vec<_>>>()?
+            }
+            DropIndexes::Pattern(pattern) => {
+                if **pattern == *rawdoc! { "_id": 1 } {
+                    return Err(Error::new(Code::INVALID_OPTIONS, "cannot drop _id index"));
+                }
+                let found: Vec<&Arc<Index>> =
+                    collection.indexes.iter().filter(|index| same_pattern(index.spec.pattern(), pattern)).collect();
+                match &found[..] {
+                    [index] => vec![index.id],
+                    [] => {
+                        let pattern = crate::document::text(pattern);
+                        return Err(Error::new(Code::INDEX_NOT_FOUND, format!("can't find index with key: {pattern}")));
+                    }
+                    _ => {
+                        return Err(Error::new(
+                            Code::AMBIGUOUS_INDEX_KEY_PATTERN,
+                            format!(
+                                "{} indexes found for key: {}, identify by name instead.",
+                                found.len(),
+                                crate::document::text(pattern)
+                            ),
+                        ));
+                    }
+                }
+            }
+        };
+        let before = collection.indexes.len() + usize::from(!collection.settings.clustered);
+        let removed = self.remove_indexes(context, namespace, &ids)?;
+        Ok(Written { reply: before, ticket: removed.ticket })
+    }
+
+    fn remove_indexes(&self, context: &Context, namespace: &Namespace, ids: &[u32]) -> Result<Written<()>> {
+        let removed = self.write(context, |statement| {
+            let Some(collection) = statement.catalog.get(namespace).cloned() else { return Ok(()) };
+            let mut changed = Collection::clone(&collection);
+            changed.indexes.retain(|index| !ids.contains(&index.id));
+            for index in collection.indexes.iter().filter(|index| ids.contains(&index.id)) {
+                let detail = rawdoc! {
+                    "dropIndexes": namespace.collection.as_str(), "index": index.spec.document().to_owned(),
+                };
+                statement.define(namespace, Some(collection.uuid), &detail)?;
+            }
+            statement.put_collection(changed)
+        })?;
+        for id in ids {
+            self.delete_prefix(&keyspace::prefix(keyspace::INDEXES, *id))?;
+        }
+        Ok(removed)
+    }
+
+    /// Builds again what a crash left unfinished.
+    pub(crate) fn resume_builds(&self) -> Result<()> {
+        let state = self.state();
+        for collection in state.catalog.all() {
+            let unfinished: Vec<u32> =
+                collection.indexes.iter().filter(|index| !index.ready).map(|index| index.id).collect();
+            if unfinished.is_empty() {
+                continue;
+            }
+            tracing::info!(namespace = %collection.namespace, count = unfinished.len(), "building indexes again that a stop left unfinished");
+            if let Err(error) = self.build(&Context::default(), &collection.namespace, collection.id, &unfinished) {
+                tracing::warn!(namespace = %collection.namespace, %error, "an index can't be built and is dropped");
+                self.remove_indexes(&Context::default(), &collection.namespace, &unfinished)?.wait()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+type Begun = (CreateIndexesReply, u32, Vec<u32>);
+
+/// Enters new indexes into the catalogue; they are maintained from here on. On an empty collection they are ready.
+fn begin_builds(statement: &mut Statement<'_>, namespace: &Namespace, specs: &[RawDocumentBuf]) -> Result<Begun> {
+    let created_collection = statement.catalog.get(namespace).is_none();
+    let collection = statement.collection_or_create(namespace)?;
+    let default = collection.settings.collation.as_ref();
+    let implicit = usize::from(!collection.settings.clustered);
+    let before = collection.indexes.len() + implicit;
+    let mut changed = Collection::clone(&collection);
+    let mut new = Vec::new();
+    let prefix = keyspace::prefix(keyspace::RECORDS, collection.id);
+    let mut end = None;
+    let (from, to) = keyspace::bounds(&prefix, &mut end);
+    let empty = statement.view().range(from, to, Direction::Forward)?.next().is_none();
+    let id_spec = IndexSpec::id(default);
+    for document in specs {
+        let spec = IndexSpec::parse(document, default)?;
+        if spec.is_id() {
+            id_spec.judge(&spec)?;
+            continue;
+        }
+        let mut known = false;
+        for index in &changed.indexes {
+            known |= matches!(index.spec.judge(&spec)?, Verdict::Same);
+        }
+        if known {
+            continue;
+        }
+        if changed.indexes.len() + implicit >= MAX_INDEXES {
+            return Err(Error::new(
+                Code::CANNOT_CREATE_INDEX,
+                format!(
+                    "add index fails, too many indexes for {namespace} key:{}: at most {MAX_INDEXES}; drop some",
+                    crate::document::text(spec.pattern())
+                ),
+            ));
+        }
+        let id = statement.new_id();
+        if empty {
+            let detail =
+                rawdoc! { "createIndexes": namespace.collection.as_str(), "index": spec.document().to_owned() };
+            statement.define(namespace, Some(collection.uuid), &detail)?;
+        } else {
+            new.push(id);
+        }
+        changed.indexes.push(Arc::new(Index { id, spec: Arc::new(spec), ready: empty, multikey: Vec::new() }));
+    }
+    let after = changed.indexes.len() + implicit;
+    if after != before {
+        statement.put_collection(changed)?;
+    }
+    Ok((CreateIndexesReply { before, after, created_collection }, collection.id, new))
+}
+
+/// Enters documents into new indexes; gives how many it looked at.
+fn build_step(
+    statement: &mut Statement<'_>,
+    namespace: &Namespace,
+    collection_id: u32,
+    new: &[u32],
+    keys: &[Bytes],
+) -> Result<usize> {
+    let Some(collection) = statement.catalog.get(namespace).filter(|c| c.id == collection_id).cloned() else {
+        return Err(Error::new(Code::INDEX_BUILD_ABORTED, "the collection was dropped while its index was built"));
+    };
+    let mut seen = 0;
+    for key in keys {
+        if statement.size_bytes() >= STEP_BYTES {
+            break;
+        }
+        seen += 1;
+        if let Some(bytes) = statement.read(&collection, key)? {
+            statement.enter_into_indexes(&collection, new, key, RawDocument::from_bytes(&bytes)?)?;
+        }
+    }
+    Ok(seen)
+}
+
+fn named(collection: &Collection, name: &str) -> Result<u32> {
+    if name == crate::index::ID_INDEX_NAME {
+        return Err(Error::new(Code::INVALID_OPTIONS, "cannot drop _id index"));
+    }
+    let found = collection.index(name).map(|index| index.id);
+    found.ok_or_else(|| Error::new(Code::INDEX_NOT_FOUND, format!("index not found with name [{name}]")))
+}
+
+fn same_pattern(a: &RawDocument, b: &RawDocument) -> bool {
+    matches!(crate::document::compare_documents(a, b, None), Ok(std::cmp::Ordering::Equal))
+}

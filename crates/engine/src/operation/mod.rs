@@ -1,0 +1,99 @@
+//! The operations that a client can ask for, one file each: typed arguments in, typed replies out.
+//!
+//! Each is parsed once, refuses here whatever is invalid, finds its candidates on a snapshot, and writes in bounded steps under
+//! the writer lock.
+
+mod count;
+mod definition;
+mod delete;
+mod distinct;
+mod find;
+mod find_and_modify;
+mod indexes;
+mod insert;
+mod read;
+mod scan;
+mod transaction;
+mod update;
+
+pub use count::Count;
+pub use definition::{CollectionInfo, Create, Rename};
+pub use delete::{Delete, DeleteReply, DeleteStatement};
+pub use distinct::Distinct;
+pub use find::Find;
+pub use find_and_modify::{FindAndModify, FindAndModifyReply, Modification};
+pub use indexes::{CreateIndexesReply, DropIndexes};
+pub use insert::{Insert, InsertReply};
+pub use read::Query;
+pub use update::{Update, UpdateReply, UpdateStatement};
+
+use crate::document::collation::Collator;
+use crate::error::{Error, Result};
+use crate::expression::{self, Environment, Parser, Scope};
+use bson::{RawDocument, RawDocumentBuf};
+use std::sync::Arc;
+
+/// The most statements in one write command.
+pub const MAX_WRITE_BATCH: usize = 100_000;
+
+/// The bytes after which a batch of document writes is committed and the writer lock given up for a moment.
+pub(crate) const STEP_BYTES: usize = 1 << 20;
+
+/// The document writes after which it is.
+pub(crate) const STEP_WRITES: usize = 500;
+
+/// A statement of a batch that failed.
+#[derive(Debug)]
+pub struct WriteError {
+    /// Which statement of the batch.
+    pub index: usize,
+    /// Why.
+    pub error: Error,
+}
+
+/// Defines the variables of `let` for the parser, and their values for the environment.
+pub(crate) fn bind_variables(
+    variables: Option<&RawDocument>,
+    parser: &mut Parser,
+    environment: &mut Environment,
+) -> Result<()> {
+    let Some(variables) = variables else { return Ok(()) };
+    let nothing = RawDocumentBuf::new();
+    let mut values = Vec::new();
+    for variable in variables {
+        let (name, value) = variable?;
+        check_variable(name.as_str())?;
+        let expression = expression::parse(value, parser)?;
+        if expression::dependencies(&*expression).is_none_or(|fields| !fields.is_empty()) {
+            return Err(Error::location(
+                4890500,
+                "Command let Expression tried to access a field, but this is not allowed because command let expressions \
+                 run before the query examines any documents.",
+            ));
+        }
+        values.push((name.as_str(), expression.evaluate(&Scope::new(&nothing, environment))?.into_owned()));
+    }
+    for (name, value) in values {
+        let id = parser.define(name);
+        environment.variables.push((id, value));
+    }
+    Ok(())
+}
+
+fn check_variable(name: &str) -> Result<()> {
+    let first = name.chars().next().unwrap_or('\0');
+    let starts_well = first.is_ascii_lowercase() || !first.is_ascii();
+    let rest_is_well = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii());
+    if starts_well && rest_is_well {
+        return Ok(());
+    }
+    Err(Error::failed_to_parse(format!("'{name}' starts with an invalid character for a user variable name")))
+}
+
+/// The collation to use: the operation's own, or the collection's.
+pub(crate) fn collator(own: Option<&RawDocument>, default: Option<&Arc<Collator>>) -> Result<Option<Arc<Collator>>> {
+    match own {
+        Some(document) if document.iter().next().is_some() => Collator::parse(document),
+        _ => Ok(default.cloned()),
+    }
+}

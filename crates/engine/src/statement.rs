@@ -1,0 +1,758 @@
+//! A statement's writes: documents with their index entries, events and hook effects, in a layer that is kept or dropped.
+//!
+//! ```text
+//!   storage writer (latest)        transaction: snapshot + its own writes      latest, to see conflicts
+//!            └───── base ──────────────────┴── base ───────────────────────────────┘
+//!                     │
+//!                 Statement (layer)      insert / update / delete one document at a time
+//!                     │   └─ child statement: one document of a batch, or the effects of a hook
+//!                  Outcome               what to commit, or to add to the transaction
+//! ```
+//!
+//! A statement never flushes and never waits. Where another transaction has an intent on what it wants to write, it stops with
+//! [`BLOCKED`] (outside a transaction; the caller waits and runs it again) or `WriteConflict` (inside one).
+
+use crate::catalog::{Catalog, Collection, Index};
+use crate::database::Inner;
+use crate::document::{MAX_DOCUMENT_BYTES, get};
+use crate::error::{Code, Error, Result};
+use crate::event::{DocumentEvent, EventKind, Note};
+use crate::hook::{DocumentWrite, HookScope, MAX_HOOK_DEPTH, MAX_HOOK_WRITES};
+use crate::index::Keys;
+use crate::namespace::Namespace;
+use crate::storage::{Direction, Layer, View, Writes};
+use crate::{key, keyspace};
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The code of an internal stop: another transaction has an intent; wait for it to end and run the statement again.
+pub(crate) const BLOCKED: Code = Code(-1);
+
+/// How a collection's count and size change.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Delta {
+    pub(crate) count: i64,
+    pub(crate) size_bytes: i64,
+}
+
+/// What a statement wants committed.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub(crate) writes: Writes,
+    pub(crate) note: Note,
+    pub(crate) deltas: BTreeMap<u32, Delta>,
+    pub(crate) catalog: Option<Arc<Catalog>>,
+    pub(crate) hook_writes: usize,
+}
+
+/// A statement being executed under the writer lock.
+pub(crate) struct Statement<'a> {
+    pub(crate) engine: &'a Inner,
+    layer: Layer<'a>,
+    /// Inside a transaction: what others have done meanwhile.
+    latest: Option<Latest<'a>>,
+    /// The transaction that the statement belongs to.
+    owner: Option<u64>,
+    pub(crate) catalog: Arc<Catalog>,
+    catalog_changed: bool,
+    note: Note,
+    deltas: BTreeMap<u32, Delta>,
+    depth: usize,
+    hook_writes: usize,
+    now_ms: i64,
+    /// `bypassDocumentValidation`.
+    pub(crate) bypass_validation: bool,
+}
+
+/// What a transaction's statement compares to see conflicts.
+#[derive(Clone, Copy)]
+pub(crate) struct Latest<'a> {
+    /// Everything executed so far, whoever did it.
+    pub(crate) view: &'a dyn View,
+    /// What the transaction reads, without its own writes.
+    pub(crate) snapshot: &'a dyn View,
+}
+
+/// Which event an update is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UpdateKind {
+    Update,
+    Replace,
+}
+
+impl<'a> Statement<'a> {
+    /// A statement over everything executed so far.
+    pub(crate) fn new(engine: &'a Inner, base: &'a dyn View, catalog: Arc<Catalog>, now_ms: i64) -> Statement<'a> {
+        Statement {
+            engine,
+            layer: Layer::new(base),
+            latest: None,
+            owner: None,
+            catalog,
+            catalog_changed: false,
+            note: Note::default(),
+            deltas: BTreeMap::new(),
+            depth: 0,
+            hook_writes: 0,
+            now_ms,
+            bypass_validation: false,
+        }
+    }
+
+    /// A statement of a transaction: over its snapshot and writes, with `latest` to see conflicts.
+    pub(crate) fn in_transaction(mut self, owner: u64, latest: Latest<'a>) -> Statement<'a> {
+        self.owner = Some(owner);
+        self.latest = Some(latest);
+        self
+    }
+
+    /// A transaction's commit: over everything executed so far, owning the transaction's intents; hooks run.
+    pub(crate) fn at_commit(mut self, owner: u64) -> Statement<'a> {
+        self.owner = Some(owner);
+        self
+    }
+
+    /// Everything executed so far.
+    fn newest(&self) -> &dyn View {
+        self.latest.map_or(&self.layer, |latest| latest.view)
+    }
+
+    /// A statement on top of this one, for what must be dropped as a whole when it fails.
+    pub(crate) fn child(&self) -> Statement<'_> {
+        Statement {
+            engine: self.engine,
+            layer: Layer::new(&self.layer),
+            latest: self.latest,
+            owner: self.owner,
+            catalog: self.catalog.clone(),
+            catalog_changed: false,
+            note: Note::default(),
+            deltas: BTreeMap::new(),
+            depth: self.depth,
+            hook_writes: self.hook_writes,
+            now_ms: self.now_ms,
+            bypass_validation: self.bypass_validation,
+        }
+    }
+
+    /// What it wants committed.
+    pub(crate) fn finish(self) -> Outcome {
+        Outcome {
+            writes: self.layer.into_writes(),
+            note: self.note,
+            deltas: self.deltas,
+            catalog: self.catalog_changed.then_some(self.catalog),
+            hook_writes: self.hook_writes,
+        }
+    }
+
+    /// Takes over what a child did.
+    pub(crate) fn adopt(&mut self, outcome: Outcome) {
+        self.layer.writes_mut().absorb(outcome.writes);
+        self.note.absorb(outcome.note);
+        for (collection, delta) in outcome.deltas {
+            self.add_delta(collection, delta);
+        }
+        if let Some(catalog) = outcome.catalog {
+            self.catalog = catalog;
+            self.catalog_changed = true;
+        }
+        self.hook_writes = outcome.hook_writes;
+    }
+
+    /// Runs `body` on a child; what it did is kept only if it succeeds.
+    pub(crate) fn atomically<T>(&mut self, body: impl FnOnce(&mut Statement<'_>) -> Result<T>) -> Result<T> {
+        let mut child = self.child();
+        let result = body(&mut child)?;
+        let outcome = child.finish();
+        self.adopt(outcome);
+        Ok(result)
+    }
+
+    /// What the statement sees: its own writes over its base.
+    pub(crate) fn view(&self) -> &dyn View {
+        &self.layer
+    }
+
+    /// How many bytes it wants to write so far.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.layer.writes().size_bytes() + self.note.size_bytes()
+    }
+
+    /// Sets a key that is no document's.
+    pub(crate) fn put(&mut self, key: Bytes, value: Bytes) {
+        self.layer.put(key, value);
+    }
+
+    /// Deletes a key that is no document's.
+    pub(crate) fn remove(&mut self, key: Bytes) {
+        self.layer.delete(key);
+    }
+
+    /// Notes an event of a collection or a database.
+    pub(crate) fn define(&mut self, namespace: &Namespace, uuid: Option<[u8; 16]>, detail: &RawDocument) -> Result<()> {
+        self.note.definition(namespace, uuid, detail)
+    }
+
+    /// Changes the catalogue.
+    pub(crate) fn change_catalog(&mut self, change: impl FnOnce(&mut Catalog)) {
+        change(Arc::make_mut(&mut self.catalog));
+        self.catalog_changed = true;
+    }
+
+    /// Stores a collection's entry, new or changed.
+    pub(crate) fn put_collection(&mut self, collection: Collection) -> Result<()> {
+        self.layer.put(collection.entry_key(), collection.to_entry()?);
+        self.change_catalog(|catalog| catalog.put(collection));
+        Ok(())
+    }
+
+    /// The collection to write to, created if it isn't there.
+    ///
+    /// # Errors
+    /// `CommandNotSupportedOnView` (166) for a view.
+    pub(crate) fn collection_or_create(&mut self, namespace: &Namespace) -> Result<Arc<Collection>> {
+        if self.catalog.get(namespace).is_none() {
+            self.create_collection(namespace, RawDocumentBuf::new())?;
+        }
+        let collection = self.catalog.require(namespace)?.clone();
+        refuse_view(&collection)?;
+        Ok(collection)
+    }
+
+    /// Creates a collection.
+    ///
+    /// # Errors
+    /// What its options refuse.
+    pub(crate) fn create_collection(&mut self, namespace: &Namespace, options: RawDocumentBuf) -> Result<()> {
+        let id = self.new_id();
+        let collection = Collection::new(id, namespace.clone(), self.engine.new_uuid(), options)?;
+        let mut detail = rawdoc! { "create": namespace.collection.as_str() };
+        for option in collection.options.iter() {
+            let (name, value) = option?;
+            detail.append(name, value);
+        }
+        self.define(namespace, Some(collection.uuid), &detail)?;
+        self.put_collection(collection)
+    }
+
+    /// A number for a collection or an index that was never used before.
+    pub(crate) fn new_id(&mut self) -> u32 {
+        let id = self.engine.counters.next_id(self.newest());
+        let next = rawdoc! { "next": i64::from(id) + 1 };
+        self.layer.put(keyspace::key(keyspace::SETTINGS, 0, b"ids"), next.into_bytes());
+        id
+    }
+
+    fn add_delta(&mut self, collection: u32, delta: Delta) {
+        let sum = self.deltas.entry(collection).or_default();
+        sum.count += delta.count;
+        sum.size_bytes += delta.size_bytes;
+    }
+
+    /// Inserts a document that was validated and has its `_id`.
+    ///
+    /// # Errors
+    /// A duplicate key, a validator's or hook's refusal, `BSONObjectTooLarge`.
+    pub(crate) fn insert(&mut self, collection: &Arc<Collection>, document: RawDocumentBuf) -> Result<()> {
+        let document = self.run_hooks(&collection.namespace, None, Some(document))?.expect("an insert has an after");
+        self.insert_raw(collection, &document)
+    }
+
+    fn insert_raw(&mut self, collection: &Arc<Collection>, document: &RawDocument) -> Result<()> {
+        check_size(document)?;
+        self.check_validator(collection, None, document)?;
+        let id = id_of(document)?;
+        let encoded_id = self.encode_id(collection, id)?;
+        let record_key = if collection.settings.clustered {
+            encoded_id.clone()
+        } else {
+            Bytes::copy_from_slice(&self.engine.counters.next_record(collection.id, self.newest())?.to_be_bytes())
+        };
+        let id_key = keyspace::id(collection.id, &encoded_id);
+        let storage_key = keyspace::record(collection.id, &record_key);
+        let unique_key = if collection.settings.clustered { storage_key.clone() } else { id_key.clone() };
+        self.claim(&unique_key)?;
+        if self.layer.get(&unique_key)?.is_some() {
+            return Err(duplicate_id(collection, id));
+        }
+        if self.latest.is_some_and(|latest| !matches!(latest.view.get(&unique_key), Ok(None))) {
+            return Err(write_conflict());
+        }
+        self.layer.put(storage_key.clone(), Bytes::copy_from_slice(document.as_bytes()));
+        if !collection.settings.clustered {
+            self.layer.put(id_key, record_key.clone());
+        }
+        self.change_indexes(collection, &record_key, None, Some(document))?;
+        self.add_delta(collection.id, Delta { count: 1, size_bytes: document.as_bytes().len() as i64 });
+        self.note.document(DocumentEvent {
+            kind: EventKind::Insert,
+            namespace: &collection.namespace,
+            uuid: collection.uuid,
+            storage_key: &storage_key,
+            id,
+            description: None,
+            before: None,
+        })?;
+        self.bound_capped(collection)
+    }
+
+    /// Replaces the document under a record key by another with the same `_id`.
+    ///
+    /// # Errors
+    /// As [`Statement::insert`], and `WriteConflict` inside a transaction.
+    pub(crate) fn update(
+        &mut self,
+        collection: &Arc<Collection>,
+        record_key: &[u8],
+        before: &RawDocument,
+        after: RawDocumentBuf,
+        kind: UpdateKind,
+    ) -> Result<RawDocumentBuf> {
+        let storage_key = keyspace::record(collection.id, record_key);
+        self.claim_document(&storage_key)?;
+        let after = self.run_hooks(&collection.namespace, Some(before), Some(after))?.expect("an update has an after");
+        self.update_raw(collection, record_key, before, &after, kind)?;
+        Ok(after)
+    }
+
+    fn update_raw(
+        &mut self,
+        collection: &Arc<Collection>,
+        record_key: &[u8],
+        before: &RawDocument,
+        after: &RawDocument,
+        kind: UpdateKind,
+    ) -> Result<()> {
+        check_size(after)?;
+        self.check_validator(collection, Some(before), after)?;
+        let storage_key = keyspace::record(collection.id, record_key);
+        self.layer.put(storage_key.clone(), Bytes::copy_from_slice(after.as_bytes()));
+        self.change_indexes(collection, record_key, Some(before), Some(after))?;
+        let (before_size, after_size) = (before.as_bytes().len() as i64, after.as_bytes().len() as i64);
+        self.add_delta(collection.id, Delta { count: 0, size_bytes: after_size - before_size });
+        let description = match kind {
+            UpdateKind::Update => Some(crate::update::describe(before, after)?.to_document(true)?),
+            UpdateKind::Replace => None,
+        };
+        self.note.document(DocumentEvent {
+            kind: if kind == UpdateKind::Update { EventKind::Update } else { EventKind::Replace },
+            namespace: &collection.namespace,
+            uuid: collection.uuid,
+            storage_key: &storage_key,
+            id: id_of(after)?,
+            description: description.as_deref(),
+            before: collection.settings.pre_images.then_some(before),
+        })
+    }
+
+    /// Deletes the document under a record key.
+    ///
+    /// # Errors
+    /// A hook's refusal; `WriteConflict` inside a transaction.
+    pub(crate) fn delete(
+        &mut self,
+        collection: &Arc<Collection>,
+        record_key: &[u8],
+        before: &RawDocument,
+    ) -> Result<()> {
+        self.claim_document(&keyspace::record(collection.id, record_key))?;
+        self.run_hooks(&collection.namespace, Some(before), None)?;
+        self.delete_raw(collection, record_key, before)
+    }
+
+    fn delete_raw(&mut self, collection: &Arc<Collection>, record_key: &[u8], before: &RawDocument) -> Result<()> {
+        let storage_key = keyspace::record(collection.id, record_key);
+        let id = id_of(before)?;
+        self.layer.delete(storage_key.clone());
+        if !collection.settings.clustered {
+            let encoded_id = self.encode_id(collection, id)?;
+            self.layer.delete(keyspace::id(collection.id, &encoded_id));
+        }
+        self.change_indexes(collection, record_key, Some(before), None)?;
+        self.add_delta(collection.id, Delta { count: -1, size_bytes: -(before.as_bytes().len() as i64) });
+        self.note.document(DocumentEvent {
+            kind: EventKind::Delete,
+            namespace: &collection.namespace,
+            uuid: collection.uuid,
+            storage_key: &storage_key,
+            id,
+            description: None,
+            before: collection.settings.pre_images.then_some(before),
+        })
+    }
+
+    /// The document under a record key, as the statement sees it.
+    pub(crate) fn read(&self, collection: &Collection, record_key: &[u8]) -> Result<Option<Bytes>> {
+        self.layer.get(&keyspace::record(collection.id, record_key))
+    }
+
+    /// The record key of the document with that `_id`.
+    pub(crate) fn find_id(&self, collection: &Collection, id: RawBsonRef<'_>) -> Result<Option<Bytes>> {
+        let encoded = self.encode_id(collection, id)?;
+        if collection.settings.clustered {
+            return Ok(self.read(collection, &encoded)?.map(|_| encoded));
+        }
+        self.layer.get(&keyspace::id(collection.id, &encoded))
+    }
+
+    fn encode_id(&self, collection: &Collection, id: RawBsonRef<'_>) -> Result<Bytes> {
+        let mut encoded = Vec::with_capacity(24);
+        key::encode(id, collection.collator().map(|collator| &**collator), &mut encoded)?;
+        Ok(Bytes::from(encoded))
+    }
+
+    /// Brings all indexes from one document to another.
+    fn change_indexes(
+        &mut self,
+        collection: &Arc<Collection>,
+        record_key: &[u8],
+        before: Option<&RawDocument>,
+        after: Option<&RawDocument>,
+    ) -> Result<()> {
+        for (number, index) in collection.indexes.iter().enumerate() {
+            let old = before.map(|document| index.spec.keys(document)).transpose()?.unwrap_or_default();
+            let new = after.map(|document| index.spec.keys(document)).transpose()?.unwrap_or_default();
+            self.note_multikey(collection, number, &new)?;
+            for entry in &old.entries {
+                if !new.entries.iter().any(|other| other.key == entry.key) {
+                    self.layer.delete(keyspace::index(index.id, &entry.key, record_key));
+                }
+            }
+            for entry in &new.entries {
+                if old.entries.contains(entry) {
+                    continue;
+                }
+                if index.spec.unique() && !old.entries.iter().any(|other| other.key == entry.key) {
+                    self.check_unique(collection, index, &entry.key, record_key, after)?;
+                }
+                self.layer.put(keyspace::index(index.id, &entry.key, record_key), entry.bits.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Enters a document that is already stored into indexes that are being built.
+    pub(crate) fn enter_into_indexes(
+        &mut self,
+        collection: &Arc<Collection>,
+        indexes: &[u32],
+        record_key: &[u8],
+        document: &RawDocument,
+    ) -> Result<()> {
+        for (number, index) in collection.indexes.iter().enumerate().filter(|entry| indexes.contains(&entry.1.id)) {
+            let keys = index.spec.keys(document)?;
+            self.note_multikey(collection, number, &keys)?;
+            for entry in &keys.entries {
+                if index.spec.unique() {
+                    self.check_unique(collection, index, &entry.key, record_key, Some(document))?;
+                }
+                self.layer.put(keyspace::index(index.id, &entry.key, record_key), entry.bits.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses an index key that another document has.
+    fn check_unique(
+        &mut self,
+        collection: &Collection,
+        index: &Index,
+        encoded: &[u8],
+        record_key: &[u8],
+        document: Option<&RawDocument>,
+    ) -> Result<()> {
+        let prefix = keyspace::key(keyspace::INDEXES, index.id, encoded);
+        self.claim(&prefix)?;
+        if holds_other(&self.layer, &prefix, record_key)? {
+            return Err(duplicate_key(collection, index, document));
+        }
+        if let Some(latest) = self.latest {
+            if holds_other(latest.view, &prefix, record_key)? {
+                return Err(write_conflict());
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers that an index has seen arrays, the first time it does.
+    fn note_multikey(&mut self, collection: &Arc<Collection>, number: usize, keys: &Keys) -> Result<()> {
+        let current = self.catalog.get(&collection.namespace).unwrap_or(collection).clone();
+        let Some(index) = current.indexes.get(number) else { return Ok(()) };
+        let known = |field: usize| index.multikey.get(field).copied().unwrap_or(0);
+        if keys.multikey.iter().enumerate().all(|(field, parts)| parts & !known(field) == 0) {
+            return Ok(());
+        }
+        let mut changed = Collection::clone(&current);
+        let mut index = Index::clone(index);
+        index.multikey.resize(index.multikey.len().max(keys.multikey.len()), 0);
+        for (parts, more) in index.multikey.iter_mut().zip(&keys.multikey) {
+            *parts |= more;
+        }
+        changed.indexes[number] = Arc::new(index);
+        self.put_collection(changed)
+    }
+
+    fn check_validator(
+        &self,
+        collection: &Collection,
+        before: Option<&RawDocument>,
+        after: &RawDocument,
+    ) -> Result<()> {
+        let Some(validator) = &collection.settings.validator else { return Ok(()) };
+        if self.bypass_validation {
+            return Ok(());
+        }
+        let environment = self.engine.environment();
+        if validator.filter.matches(after, &environment)? {
+            return Ok(());
+        }
+        if let (true, Some(before)) = (validator.moderate, before) {
+            if !validator.filter.matches(before, &environment)? {
+                return Ok(());
+            }
+        }
+        if validator.warn {
+            tracing::warn!(namespace = %collection.namespace, "a document fails validation; validationAction is warn");
+            return Ok(());
+        }
+        let id: bson::RawBson = id_of(after)?.into();
+        let info = rawdoc! { "failingDocumentId": id, "details": validator.document.clone() };
+        Err(Error::new(Code::DOCUMENT_VALIDATION_FAILURE, "Document failed validation").with_info(info))
+    }
+
+    /// Deletes the oldest documents of a capped collection until it is within its bounds.
+    fn bound_capped(&mut self, collection: &Arc<Collection>) -> Result<()> {
+        let Some(capped) = collection.settings.capped else { return Ok(()) };
+        loop {
+            let mut totals = self.engine.totals(self.newest(), collection.id)?;
+            let delta = self.deltas.get(&collection.id).copied().unwrap_or_default();
+            totals.count += delta.count;
+            totals.size_bytes += delta.size_bytes;
+            let fits =
+                totals.size_bytes as u64 <= capped.size_bytes && (capped.max == 0 || totals.count as u64 <= capped.max);
+            if fits || totals.count <= 1 {
+                return Ok(());
+            }
+            let prefix = keyspace::prefix(keyspace::RECORDS, collection.id);
+            let mut end = None;
+            let (from, to) = keyspace::bounds(&prefix, &mut end);
+            let oldest = self.layer.range(from, to, Direction::Forward)?.next().transpose()?;
+            let Some((storage_key, document)) = oldest else { return Ok(()) };
+            let record_key = storage_key.slice(keyspace::RECORD_PREFIX_BYTES..);
+            self.claim_document(&storage_key)?;
+            self.delete_raw(collection, &record_key, RawDocument::from_bytes(&document)?)?;
+        }
+    }
+
+    /// Takes an intent on a key that must stay as it is seen, or stops.
+    fn claim(&mut self, key: &Bytes) -> Result<()> {
+        self.engine.intents.claim(key, self.owner)
+    }
+
+    /// Takes an intent on a document and makes sure that nobody changed it since the transaction's snapshot.
+    fn claim_document(&mut self, storage_key: &Bytes) -> Result<()> {
+        self.claim(storage_key)?;
+        let Some(latest) = self.latest else { return Ok(()) };
+        if latest.view.get(storage_key)? == latest.snapshot.get(storage_key)? { Ok(()) } else { Err(write_conflict()) }
+    }
+
+    /// Runs the hooks for a write, unless it belongs to a transaction: then they run at its commit.
+    fn run_hooks(
+        &mut self,
+        namespace: &Namespace,
+        before: Option<&RawDocument>,
+        mut after: Option<RawDocumentBuf>,
+    ) -> Result<Option<RawDocumentBuf>> {
+        if self.latest.is_some() {
+            return Ok(after);
+        }
+        let engine = self.engine;
+        for hook in engine.hooks.load().iter().filter(|hook| hook.watches(namespace)) {
+            if self.depth >= MAX_HOOK_DEPTH {
+                return Err(Error::new(
+                    Code::ILLEGAL_OPERATION,
+                    format!("write hooks are nested more than {MAX_HOOK_DEPTH} levels deep at {namespace}"),
+                ));
+            }
+            let write = DocumentWrite { namespace, before, after: after.as_deref(), by_hook: self.depth > 0 };
+            self.depth += 1;
+            let replaced = hook.before_write(write, self);
+            self.depth -= 1;
+            if let (Some(document), true) = (replaced?, after.is_some()) {
+                after = Some(document);
+            }
+        }
+        Ok(after)
+    }
+
+    /// At a transaction's commit: runs the hooks for what it changed, on the latest state.
+    pub(crate) fn run_commit_hooks(&mut self, changes: &[CommittedWrite]) -> Result<()> {
+        for change in changes {
+            let before = change.before.as_deref().map(RawDocument::from_bytes).transpose()?;
+            let after = change.after.as_deref().map(RawDocument::from_bytes).transpose()?;
+            let replaced = self.run_hooks(&change.collection.namespace, before, after.map(RawDocument::to_owned))?;
+            if let (Some(replaced), Some(after)) = (replaced, after) {
+                if replaced.as_bytes() != after.as_bytes() {
+                    self.update_raw(&change.collection, &change.record_key, after, &replaced, UpdateKind::Update)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count_hook_write(&mut self) -> Result<()> {
+        self.hook_writes += 1;
+        if self.hook_writes > MAX_HOOK_WRITES {
+            return Err(Error::new(
+                Code::ILLEGAL_OPERATION,
+                format!("the write hooks of one statement may add at most {MAX_HOOK_WRITES} document writes"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A document that a transaction changed.
+pub(crate) struct CommittedWrite {
+    pub(crate) collection: Arc<Collection>,
+    pub(crate) record_key: Bytes,
+    pub(crate) before: Option<Bytes>,
+    pub(crate) after: Option<Bytes>,
+}
+
+impl HookScope for Statement<'_> {
+    fn get(&self, namespace: &Namespace, id: RawBsonRef<'_>) -> Result<Option<RawDocumentBuf>> {
+        let Some(collection) = self.catalog.get(namespace) else { return Ok(None) };
+        let Some(record_key) = self.find_id(collection, id)? else { return Ok(None) };
+        let document = self.read(collection, &record_key)?;
+        Ok(document.map(|bytes| RawDocumentBuf::from_bytes(bytes.to_vec())).transpose()?)
+    }
+
+    fn find(&self, namespace: &Namespace, filter: &RawDocument, limit: usize) -> Result<Vec<RawDocumentBuf>> {
+        let Some(collection) = self.catalog.get(namespace) else { return Ok(Vec::new()) };
+        self.engine.find_in_view(&self.layer, collection, filter, limit)
+    }
+
+    fn insert(&mut self, namespace: &Namespace, document: RawDocumentBuf) -> Result<()> {
+        self.count_hook_write()?;
+        let document = crate::document::validated(document)?;
+        let collection = self.collection_or_create(namespace)?;
+        Statement::insert(self, &collection, document)
+    }
+
+    fn replace(&mut self, namespace: &Namespace, document: RawDocumentBuf) -> Result<bool> {
+        let Some(collection) = self.catalog.get(namespace).cloned() else { return Ok(false) };
+        let Some(record_key) = self.find_id(&collection, id_of(&document)?)? else { return Ok(false) };
+        let Some(before) = self.read(&collection, &record_key)? else { return Ok(false) };
+        self.count_hook_write()?;
+        let before = RawDocument::from_bytes(&before)?;
+        Statement::update(self, &collection, &record_key, before, document, UpdateKind::Update)?;
+        Ok(true)
+    }
+
+    fn delete(&mut self, namespace: &Namespace, id: RawBsonRef<'_>) -> Result<bool> {
+        let Some(collection) = self.catalog.get(namespace).cloned() else { return Ok(false) };
+        let Some(record_key) = self.find_id(&collection, id)? else { return Ok(false) };
+        let Some(before) = self.read(&collection, &record_key)? else { return Ok(false) };
+        self.count_hook_write()?;
+        Statement::delete(self, &collection, &record_key, RawDocument::from_bytes(&before)?)?;
+        Ok(true)
+    }
+
+    fn now(&self) -> i64 {
+        self.now_ms
+    }
+}
+
+/// The `_id` of a stored document.
+pub(crate) fn id_of(document: &RawDocument) -> Result<RawBsonRef<'_>> {
+    get(document, "_id")?.ok_or_else(|| Error::internal("a stored document has no _id"))
+}
+
+fn check_size(document: &RawDocument) -> Result<()> {
+    let size = document.as_bytes().len();
+    if size > MAX_DOCUMENT_BYTES {
+        return Err(Error::new(
+            Code::BSON_OBJECT_TOO_LARGE,
+            format!(
+                "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and {MAX_DOCUMENT_BYTES}(16MB)"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses to write to a view.
+pub(crate) fn refuse_view(collection: &Collection) -> Result<()> {
+    if collection.is_view() {
+        return Err(Error::new(
+            Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
+            format!("Namespace {} is a view, not a collection", collection.namespace),
+        ));
+    }
+    Ok(())
+}
+
+fn holds_other(view: &dyn View, prefix: &[u8], record_key: &[u8]) -> Result<bool> {
+    let mut end = None;
+    let (from, to) = keyspace::bounds(prefix, &mut end);
+    for entry in view.range(from, to, Direction::Forward)? {
+        if &entry?.0[prefix.len()..] != record_key {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What a statement of a transaction gets when somebody else was first.
+pub(crate) fn write_conflict() -> Error {
+    Error::new(
+        Code::WRITE_CONFLICT,
+        "Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your operation or \
+         multi-document transaction.",
+    )
+}
+
+fn duplicate_id(collection: &Collection, id: RawBsonRef<'_>) -> Error {
+    let mut value = RawDocumentBuf::new();
+    value.append(bson::raw::cstr!("_id"), id);
+    duplicate(collection, "_id_", rawdoc! { "_id": 1 }, value, None)
+}
+
+fn duplicate_key(collection: &Collection, index: &Index, document: Option<&RawDocument>) -> Error {
+    let value = document.and_then(|document| key_value(index, document).ok()).unwrap_or_default();
+    let collation = index.spec.document().get_document("collation").ok();
+    duplicate(collection, index.spec.name(), index.spec.pattern().to_owned(), value, collation)
+}
+
+fn duplicate(
+    collection: &Collection,
+    index: &str,
+    pattern: RawDocumentBuf,
+    value: RawDocumentBuf,
+    collation: Option<&RawDocument>,
+) -> Error {
+    let collation = collation.map(|c| format!(" collation: {}", crate::document::text(c))).unwrap_or_default();
+    Error::new(
+        Code::DUPLICATE_KEY,
+        format!(
+            "E11000 duplicate key error collection: {} index: {index}{collation} dup key: {}",
+            collection.namespace,
+            crate::document::text(&value)
+        ),
+    )
+    .with_extra(rawdoc! { "keyPattern": pattern, "keyValue": value })
+}
+
+/// The values of a document's index key, as the error about a duplicate shows them.
+fn key_value(index: &Index, document: &RawDocument) -> Result<RawDocumentBuf> {
+    let mut values = RawDocumentBuf::new();
+    for field in index.spec.fields() {
+        let value = crate::document::FieldPath::unchecked(&field.path).evaluate(RawBsonRef::Document(document))?;
+        crate::document::append(&mut values, &field.path, value.or_null())?;
+    }
+    Ok(values)
+}

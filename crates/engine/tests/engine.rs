@@ -1,0 +1,254 @@
+//! The engine through its public face: one document's life, batches, guards, transactions, hooks, a restart.
+
+use bson::{RawBsonRef, RawDocumentBuf, rawdoc};
+use engine::hook::{DocumentWrite, HookScope, WriteHook};
+use engine::operation::{
+    Count, Delete, DeleteStatement, Find, FindAndModify, Insert, Modification, Query, Update, UpdateStatement,
+};
+use engine::{Code, Context, Engine, Namespace, Options, SessionContext};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+fn options() -> Options {
+    let seed = AtomicU64::new(1);
+    Options {
+        storage: engine::storage::Options::default(),
+        clock: Arc::new(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64),
+        random: Arc::new(move || {
+            seed.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+        }),
+    }
+}
+
+fn memory() -> Engine {
+    Engine::in_memory(options()).unwrap()
+}
+
+fn namespace() -> Namespace {
+    Namespace::new("shop", "items").unwrap()
+}
+
+fn insert(engine: &Engine, context: &Context, documents: Vec<RawDocumentBuf>) -> usize {
+    let insert = Insert {
+        namespace: namespace(),
+        documents,
+        ordered: true,
+        bypass_document_validation: false,
+        statement_ids: Vec::new(),
+    };
+    let reply = engine.insert(context, insert).unwrap().wait().unwrap();
+    assert!(reply.errors.is_empty(), "{:?}", reply.errors);
+    reply.n
+}
+
+fn find(engine: &Engine, context: &Context, filter: RawDocumentBuf) -> Vec<RawDocumentBuf> {
+    let find = Find { query: Query { filter, ..Query::default() }, ..Find::new(namespace()) };
+    let batch = engine.find(context, &find).unwrap();
+    batch.documents.iter().map(|bytes| RawDocumentBuf::from_bytes(bytes.to_vec()).unwrap()).collect()
+}
+
+fn update(filter: RawDocumentBuf, update: RawDocumentBuf) -> Update {
+    Update {
+        namespace: namespace(),
+        statements: vec![UpdateStatement {
+            query: Query { filter, ..Query::default() },
+            update: update.into(),
+            multi: false,
+            upsert: false,
+            array_filters: Vec::new(),
+        }],
+        ordered: true,
+        bypass_document_validation: false,
+        statement_ids: Vec::new(),
+    }
+}
+
+fn transaction(session: u8, number: i64, start: bool) -> Context {
+    let session = SessionContext {
+        id: [session; 16],
+        txn_number: Some(number),
+        in_transaction: true,
+        start_transaction: start,
+        begun: Arc::default(),
+    };
+    Context { session: Some(session), ..Context::default() }
+}
+
+#[test]
+fn a_document_is_inserted_found_changed_and_deleted() {
+    let engine = memory();
+    let context = Context::default();
+    assert_eq!(insert(&engine, &context, vec![rawdoc! { "_id": 1, "a": "x" }, rawdoc! { "_id": 2, "a": "y" }]), 2);
+    assert_eq!(find(&engine, &context, rawdoc! { "a": "y" }), [rawdoc! { "_id": 2, "a": "y" }]);
+    let change = update(rawdoc! { "_id": 1 }, rawdoc! { "$set": { "a": "z" } });
+    let reply = engine.update(&context, &change).unwrap().wait().unwrap();
+    assert_eq!((reply.n, reply.n_modified), (1, 1));
+    assert_eq!(find(&engine, &context, rawdoc! { "_id": 1 }), [rawdoc! { "_id": 1, "a": "z" }]);
+    let delete = Delete {
+        namespace: namespace(),
+        statements: vec![DeleteStatement { query: Query::default(), multi: true }],
+        ordered: true,
+        statement_ids: Vec::new(),
+    };
+    assert_eq!(engine.delete(&context, &delete).unwrap().wait().unwrap().n, 2);
+    assert_eq!(engine.count(&context, &Count { namespace: namespace(), query: Query::default() }).unwrap(), 0);
+}
+
+#[test]
+fn a_second_document_with_the_same_id_is_refused_and_the_rest_of_an_unordered_batch_stays() {
+    let engine = memory();
+    let insert = Insert {
+        namespace: namespace(),
+        documents: vec![rawdoc! { "_id": 1 }, rawdoc! { "_id": 1.0 }, rawdoc! { "_id": 3 }],
+        ordered: false,
+        bypass_document_validation: false,
+        statement_ids: Vec::new(),
+    };
+    let reply = engine.insert(&Context::default(), insert).unwrap().wait().unwrap();
+    assert_eq!(reply.n, 2);
+    assert_eq!(reply.errors.len(), 1);
+    assert_eq!((reply.errors[0].index, reply.errors[0].error.code), (1, Code::DUPLICATE_KEY));
+}
+
+#[test]
+fn two_hundred_buyers_of_fifty_units_sell_exactly_fifty() {
+    let engine = memory();
+    insert(&engine, &Context::default(), vec![rawdoc! { "_id": "sku", "stock": 50 }]);
+    let sold = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..25 {
+                    let change =
+                        update(rawdoc! { "_id": "sku", "stock": { "$gte": 1 } }, rawdoc! { "$inc": { "stock": -1 } });
+                    let reply = engine.update(&Context::default(), &change).unwrap().wait().unwrap();
+                    sold.fetch_add(reply.n as u64, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(sold.into_inner(), 50);
+    assert_eq!(find(&engine, &Context::default(), rawdoc! { "_id": "sku" }), [rawdoc! { "_id": "sku", "stock": 0 }]);
+}
+
+#[test]
+fn a_transaction_is_invisible_until_it_commits_and_the_first_updater_wins() {
+    let engine = memory();
+    let plain = Context::default();
+    insert(&engine, &plain, vec![rawdoc! { "_id": 1, "n": 0 }]);
+    let change = update(rawdoc! { "_id": 1 }, rawdoc! { "$inc": { "n": 1 } });
+    let _ = engine.update(&transaction(1, 1, true), &change).unwrap();
+    assert_eq!(find(&engine, &plain, rawdoc! {}), [rawdoc! { "_id": 1, "n": 0 }]);
+    assert_eq!(find(&engine, &transaction(1, 1, false), rawdoc! {}), [rawdoc! { "_id": 1, "n": 1 }]);
+    let lost = engine.update(&transaction(2, 1, true), &change).err().unwrap();
+    assert_eq!(lost.code, Code::WRITE_CONFLICT);
+    assert_eq!(lost.labels(), ["TransientTransactionError"]);
+    engine.commit_transaction(&transaction(1, 1, false)).unwrap().wait().unwrap();
+    engine.commit_transaction(&transaction(1, 1, false)).unwrap().wait().unwrap();
+    assert_eq!(find(&engine, &plain, rawdoc! {}), [rawdoc! { "_id": 1, "n": 1 }]);
+    assert_eq!(engine.commit_transaction(&transaction(2, 1, false)).err().unwrap().code, Code::NO_SUCH_TRANSACTION);
+}
+
+#[test]
+fn a_retried_write_is_done_once_and_answers_the_same() {
+    let engine = memory();
+    insert(&engine, &Context::default(), vec![rawdoc! { "_id": 1, "n": 0 }]);
+    let session = SessionContext {
+        id: [9; 16],
+        txn_number: Some(5),
+        in_transaction: false,
+        start_transaction: false,
+        begun: Arc::default(),
+    };
+    let context = Context { session: Some(session), ..Context::default() };
+    let arguments = FindAndModify {
+        namespace: namespace(),
+        query: Query { filter: rawdoc! { "_id": 1 }, ..Query::default() },
+        modification: Modification::Update {
+            update: rawdoc! { "$inc": { "n": 1 } }.into(),
+            upsert: false,
+            new: true,
+            array_filters: Vec::new(),
+        },
+        fields: None,
+        bypass_document_validation: false,
+        statement_id: 0,
+    };
+    for _ in 0..3 {
+        let reply = engine.find_and_modify(&context, &arguments).unwrap().wait().unwrap();
+        assert_eq!(reply.value, Some(rawdoc! { "_id": 1, "n": 1 }));
+    }
+}
+
+/// Counts a collection's documents in `shop.counts`.
+struct Counter;
+
+impl WriteHook for Counter {
+    fn watches(&self, namespace: &Namespace) -> bool {
+        namespace.collection == "items"
+    }
+
+    fn before_write(
+        &self,
+        write: DocumentWrite<'_>,
+        scope: &mut dyn HookScope,
+    ) -> engine::Result<Option<RawDocumentBuf>> {
+        let by = i32::from(write.after.is_some()) - i32::from(write.before.is_some());
+        let counts = Namespace::new("shop", "counts")?;
+        let before = scope.get(&counts, RawBsonRef::String("items"))?;
+        let count = before.as_ref().map_or(0, |document| document.get_i32("n").unwrap());
+        let after = rawdoc! { "_id": "items", "n": count + by };
+        if before.is_some() {
+            scope.replace(&counts, after).map(|_| ())?
+        } else {
+            scope.insert(&counts, after)?
+        }
+        Ok(None)
+    }
+}
+
+#[test]
+fn a_hook_keeps_a_counter_in_single_writes_and_in_transactions_and_survives_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let counted = |engine: &Engine| {
+        let counts = Namespace::new("shop", "counts").unwrap();
+        let batch = engine.find(&Context::default(), &Find::new(counts)).unwrap();
+        batch.documents.first().map_or(0, |bytes| bson::RawDocument::from_bytes(bytes).unwrap().get_i32("n").unwrap())
+    };
+    {
+        let engine = Engine::open(folder.path(), options()).unwrap();
+        engine.add_hook(Arc::new(Counter));
+        insert(&engine, &Context::default(), (0..10).map(|id| rawdoc! { "_id": id }).collect());
+        insert(&engine, &transaction(1, 1, true), vec![rawdoc! { "_id": 100 }, rawdoc! { "_id": 101 }]);
+        assert_eq!(counted(&engine), 10);
+        engine.commit_transaction(&transaction(1, 1, false)).unwrap().wait().unwrap();
+        assert_eq!(counted(&engine), 12);
+        engine.close().unwrap();
+    }
+    let engine = Engine::open(folder.path(), options()).unwrap();
+    assert_eq!(counted(&engine), 12);
+    assert_eq!(find(&engine, &Context::default(), rawdoc! {}).len(), 12);
+}
+
+#[test]
+fn an_index_is_built_on_what_is_there_and_unique_means_unique() {
+    let engine = memory();
+    let context = Context::default();
+    insert(&engine, &context, (0..1000).map(|id| rawdoc! { "_id": id, "v": id % 999 }).collect());
+    let spec = rawdoc! { "key": { "v": 1 }, "name": "v_1", "unique": true };
+    let refused = engine.create_indexes(&context, &namespace(), &[spec.clone()]).err().unwrap();
+    assert_eq!(refused.code, Code::DUPLICATE_KEY);
+    assert_eq!(engine.collection(&context, &namespace()).unwrap().collection.indexes.len(), 0);
+    let change = update(rawdoc! { "_id": 999 }, rawdoc! { "$set": { "v": 5000 } });
+    engine.update(&context, &change).unwrap().wait().unwrap();
+    let reply = engine.create_indexes(&context, &namespace(), &[spec]).unwrap().wait().unwrap();
+    assert_eq!((reply.before, reply.after), (1, 2));
+    let change = update(rawdoc! { "_id": 3 }, rawdoc! { "$set": { "v": 7 } });
+    let reply = engine.update(&context, &change).unwrap().wait().unwrap();
+    assert_eq!(reply.errors[0].error.code, Code::DUPLICATE_KEY);
+    assert_eq!(
+        reply.errors[0].error.message,
+        "E11000 duplicate key error collection: shop.items index: v_1 dup key: { v: 7 }"
+    );
+}
