@@ -11,8 +11,6 @@
 //! This layer knows commands, their fields and their replies. It must not know what any operator means: filters, updates and
 //! pipelines pass through it as raw BSON.
 
-#![allow(dead_code)]
-
 mod auth;
 mod bson;
 pub mod command;

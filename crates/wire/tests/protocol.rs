@@ -1,85 +1,16 @@
 //! The protocol against a running server in this process: raw bytes in, raw bytes out.
 
-use bson::{Document, RawDocumentBuf, doc};
-use std::future::pending;
-use std::net::SocketAddr;
-use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+mod support;
+
+use bson::doc;
+use support::*;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use wire::frame::{
-    Compressor, HEADER_BYTES, Header, MAX_MESSAGE_BYTES, OP_COMPRESSED, OP_MSG, OP_QUERY, OP_REPLY, compress,
-};
+use wire::frame::{Compressor, HEADER_BYTES, MAX_MESSAGE_BYTES, OP_COMPRESSED, OP_MSG, OP_QUERY, OP_REPLY, compress};
 use wire::{Address, Config, Listen, Server};
-
-const PATIENCE: Duration = Duration::from_secs(5);
-
-fn config() -> Config {
-    Config {
-        listen: vec![Listen::Tcp { host: "127.0.0.1".to_owned(), port: 0 }],
-        read_timeout: Duration::from_millis(300),
-        stop_timeout: Duration::from_secs(2),
-        ..Config::default()
-    }
-}
-
-async fn start(config: Config) -> SocketAddr {
-    let server = Server::bind(config).await.expect("binds");
-    let Some(Address::Tcp(address)) = server.addresses().into_iter().next() else { panic!("a TCP address") };
-    tokio::spawn(server.serve(pending()));
-    address
-}
-
-async fn connect() -> TcpStream {
-    TcpStream::connect(start(config()).await).await.expect("connects")
-}
-
-fn bytes(document: &Document) -> Vec<u8> {
-    RawDocumentBuf::try_from(document).expect("serializes").into_bytes()
-}
-
-fn frame(op_code: i32, body: &[u8]) -> Vec<u8> {
-    let mut out = vec![0; HEADER_BYTES];
-    out.extend_from_slice(body);
-    Header { length_bytes: out.len(), request_id: 77, response_to: 0, op_code }.write_over(&mut out);
-    out
-}
-
-fn message(flags: u32, command: &Document) -> Vec<u8> {
-    let mut body = flags.to_le_bytes().to_vec();
-    body.push(0);
-    body.extend(bytes(command));
-    frame(OP_MSG, &body)
-}
-
-async fn read(stream: &mut (impl AsyncReadExt + Unpin)) -> (Header, Vec<u8>) {
-    let mut head = [0; HEADER_BYTES];
-    timeout(PATIENCE, stream.read_exact(&mut head)).await.expect("in time").expect("a reply");
-    let int = |at: usize| i32::from_le_bytes(head[at..at + 4].try_into().expect("four"));
-    let header = Header { length_bytes: int(0) as usize, request_id: int(4), response_to: int(8), op_code: int(12) };
-    let mut rest = vec![0; header.length_bytes - HEADER_BYTES];
-    stream.read_exact(&mut rest).await.expect("whole");
-    (header, rest)
-}
-
-fn document(raw: &[u8]) -> Document {
-    Document::try_from(RawDocumentBuf::from_bytes(raw.to_vec()).expect("BSON")).expect("BSON")
-}
-
-async fn run(stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin), command: Document) -> Document {
-    stream.write_all(&message(0, &command)).await.expect("sent");
-    let (header, rest) = read(stream).await;
-    assert_eq!((header.op_code, header.response_to), (OP_MSG, 77));
-    document(&rest[5..])
-}
-
-async fn assert_closed(stream: &mut TcpStream) {
-    let mut byte = [0];
-    let read = timeout(PATIENCE, stream.read(&mut byte)).await.expect("closed in time");
-    assert!(matches!(read, Ok(0) | Err(_)), "nothing is answered");
-}
 
 #[tokio::test]
 async fn ping_is_answered_with_times() {

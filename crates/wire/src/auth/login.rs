@@ -2,8 +2,8 @@
 
 use super::rights::{Action, Privilege, Resource, Rights};
 use super::scram::{self, ClientFirst, Exchange, Mechanism};
-use super::user_digest;
 use super::users::Name;
+use super::{record, user_digest};
 use crate::bson::Writer;
 use crate::command::Context;
 use crate::state::{Shared, count};
@@ -223,7 +223,7 @@ pub(crate) fn write_status(ctx: &mut Context<'_>, show_privileges: bool, reply: 
     });
     reply.begin("authInfo");
     reply.begin_array("authenticatedUsers");
-    for user in &user {
+    if let Some(user) = &user {
         reply.begin_element();
         reply.put("user", user.name.as_str());
         reply.put("db", user.database.as_str());
@@ -240,28 +240,7 @@ pub(crate) fn write_status(ctx: &mut Context<'_>, show_privileges: bool, reply: 
     reply.end();
     if show_privileges {
         let privileges = ctx.client.login.privileges(ctx.shared);
-        write_privileges(reply, "authenticatedUserPrivileges", &privileges);
-    }
-    reply.end();
-}
-
-/// An array of privileges.
-pub(crate) fn write_privileges(reply: &mut Writer, key: &str, privileges: &[Privilege]) {
-    reply.begin_array(key);
-    for privilege in privileges {
-        reply.begin_element();
-        reply.begin("resource");
-        match &privilege.resource {
-            Resource::Cluster => reply.put("cluster", true),
-            Resource::Any => reply.put("anyResource", true),
-            Resource::Namespace { database, collection } => {
-                reply.put("db", database.as_str());
-                reply.put("collection", collection.as_str());
-            }
-        }
-        reply.end();
-        reply.put_strings("actions", privilege.actions.iter().map(Action::name));
-        reply.end();
+        record::write_privileges(reply, "authenticatedUserPrivileges", &privileges);
     }
     reply.end();
 }

@@ -3,27 +3,25 @@
 //! ```text
 //! scram    the two SCRAM mechanisms, as pure functions
 //! login    a connection's conversation and who is logged in on it
-//! users    users and custom roles
+//! users    users and custom roles             record  their documents
 //! rights   actions, resources, privileges      roles   the built-in roles
 //! ```
 //!
 //! Authentication is required as soon as the server listens beyond loopback, or where it was asked for. While there is no
 //! user yet, a client on this machine may create the first one (the localhost exception).
 
-// Creating users and roles comes next; until then parts of what they need are unused.
-#![allow(dead_code, unused_imports)]
-
 mod login;
+pub(crate) mod record;
 mod rights;
 mod roles;
 mod scram;
 mod users;
 
-pub(crate) use login::{Login, authorize, resume, speculate, start, write_mechanisms, write_status};
-pub(crate) use rights::{Action, Actions, Privilege, Resource, Rights};
-pub(crate) use roles::built_in;
+pub(crate) use login::{Login, authorize, may, resume, speculate, start, write_mechanisms, write_status};
+pub(crate) use rights::{Action, Privilege, Resource, Rights};
+pub(crate) use roles::{built_in, names as built_in_names};
 pub(crate) use scram::{Credentials, Mechanism, SCRAM_SHA_1_ITERATIONS, SCRAM_SHA_256_ITERATIONS};
-pub(crate) use users::{Name, Role, User, Users};
+pub(crate) use users::{Name, Role, State, User, Users, merge};
 
 use sha2::{Digest, Sha256};
 

@@ -17,11 +17,13 @@ pub(crate) mod parameters;
 mod ping;
 mod replica_set;
 mod reply;
+mod roles;
 mod sasl;
 mod serve;
 mod server_status;
 mod sessions;
 mod unsupported;
+mod users;
 
 pub(crate) use arguments::{Arguments, Flag, Path, arguments, number};
 pub(crate) use generic::Generic;
@@ -133,14 +135,24 @@ impl<'c> Context<'c> {
 pub static TABLE: &[&Command] = &[
     &diagnostic::BUILD_INFO,
     &connection_status::COMMAND,
+    &roles::CREATE,
+    &users::CREATE,
     &current_op::COMMAND,
+    &roles::DROP_ALL,
+    &users::DROP_ALL,
+    &roles::DROP,
+    &users::DROP,
     &sessions::END_SESSIONS,
     &diagnostic::FEATURES,
     &diagnostic::GET_CMD_LINE_OPTS,
     &log::GET_LOG,
     &parameters::GET_PARAMETER,
+    &roles::GRANT_PRIVILEGES,
+    &roles::GRANT_ROLES,
+    &users::GRANT,
     &hello::HELLO,
     &host_info::COMMAND,
+    &users::INVALIDATE,
     &hello::IS_MASTER,
     &sessions::KILL_ALL_SESSIONS,
     &sessions::KILL_ALL_SESSIONS_BY_PATTERN,
@@ -153,12 +165,19 @@ pub static TABLE: &[&Command] = &[
     &sessions::REFRESH_SESSIONS,
     &replica_set::GET_CONFIG,
     &replica_set::GET_STATUS,
+    &roles::REVOKE_PRIVILEGES,
+    &roles::REVOKE_ROLES,
+    &users::REVOKE,
+    &roles::INFO,
     &sasl::CONTINUE,
     &sasl::START,
     &server_status::COMMAND,
     &parameters::SET_PARAMETER,
     &sessions::START_SESSION,
     &diagnostic::TOP,
+    &roles::UPDATE,
+    &users::UPDATE,
+    &users::INFO,
     &diagnostic::WHATS_MY_URI,
 ];
 
