@@ -16,6 +16,8 @@
 use bson::{Bson, RawDocumentBuf};
 use engine::document::Value;
 use engine::expression::{self, Environment, Parser, Scope};
+use engine::filter::Filter;
+use engine::update::{self, Update, UpdateContext};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +49,8 @@ fn every_script_gives_what_it_says() {
 fn operator_tables_are_sorted_and_each_operator_has_a_script() {
     let names: Vec<&str> = expression::OPERATORS.iter().map(|operator| operator.name).collect();
     assert_table("expression", &names);
+    let names: Vec<&str> = update::OPERATORS.iter().map(|operator| operator.name).collect();
+    assert_table("update", &names);
 }
 
 /// Sorted by name without duplicates, and a golden file for each name.
@@ -159,9 +163,38 @@ fn matches(_filter: &RawDocumentBuf, _document: &RawDocumentBuf) -> String {
     "the filter family is not wired into tests/golden.rs yet".to_owned()
 }
 
-/// What an update makes of a document. The update family calls its parser and its application here.
-fn updated(_document: &RawDocumentBuf, _update: &Bson, _options: Option<&RawDocumentBuf>) -> String {
-    "the update family is not wired into tests/golden.rs yet".to_owned()
+/// What an update makes of a document. Options: `arrayFilters`, `query` (for the positional `$`), `inserting`.
+fn updated(document: &RawDocumentBuf, update: &Bson, options: Option<&RawDocumentBuf>) -> String {
+    match apply_update(document, update, options) {
+        Ok(Some(after)) => json(Bson::try_from(bson::RawBson::Document(after)).unwrap()).to_string(),
+        Ok(None) => "no change".to_owned(),
+        Err(error) => format!("error {}", error.code.0),
+    }
+}
+
+fn apply_update(
+    document: &RawDocumentBuf,
+    update: &Bson,
+    options: Option<&RawDocumentBuf>,
+) -> engine::Result<Option<RawDocumentBuf>> {
+    let empty = RawDocumentBuf::new();
+    let options = options.unwrap_or(&empty);
+    let wrapped = RawDocumentBuf::try_from(&bson::doc! { "u": update.clone() }).unwrap();
+    let filters: Vec<_> = match options.get_array("arrayFilters") {
+        Ok(filters) => filters.into_iter().map(|filter| filter.unwrap().as_document().unwrap()).collect(),
+        Err(_) => Vec::new(),
+    };
+    let update = Update::parse(wrapped.get("u").unwrap().unwrap(), &filters, &mut Parser::new(), None)?;
+    let environment = Environment::fixed();
+    let position = match options.get_document("query") {
+        Ok(query) => {
+            let filter = Filter::parse(query, &mut Parser::new(), None)?;
+            filter.matched_position(document, &environment)?.map(|(_, position)| position)
+        }
+        Err(_) => None,
+    };
+    let inserting = options.get_bool("inserting").unwrap_or(false);
+    update.apply(document, &UpdateContext { environment: &environment, position, inserting })
 }
 
 /// The extended JSON values in a statement; the word `over` between two of them is skipped.
