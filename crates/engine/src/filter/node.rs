@@ -121,6 +121,9 @@ impl Node {
                 }
                 Ok(true)
             }
+            Node::Or(nodes) if matching.record && !same_path(nodes) => {
+                any(nodes, subject, &mut Matching::new(matching.environment, false))
+            }
             Node::Or(nodes) => any(nodes, subject, matching),
             Node::Nor(nodes) => {
                 let mut inner = Matching::new(matching.environment, false);
@@ -216,6 +219,16 @@ impl Node {
             _ => false,
         }
     }
+}
+
+/// Whether all parts are equalities on one path: such a disjunction is one condition, and its match has a position.
+fn same_path(nodes: &[Node]) -> bool {
+    let path_of = |node: &Node| match node {
+        Node::Path { path, test } if test.equality().is_some() => Some(path.clone()),
+        _ => None,
+    };
+    let first = nodes.first().and_then(path_of);
+    first.is_some() && nodes.iter().all(|node| path_of(node) == first)
 }
 
 fn any<'n>(nodes: &'n [Node], subject: Subject<'_>, matching: &mut Matching<'_, 'n>) -> Result<bool> {

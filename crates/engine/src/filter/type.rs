@@ -98,7 +98,7 @@ impl TypeSet {
     }
 
     /// Whether it is exactly one type.
-#[allow(dead_code)]
+    #[allow(dead_code)]
     pub(super) fn is_only(&self, kind: ElementType) -> bool {
         !self.all_numbers && self.types == [kind]
     }
