@@ -192,7 +192,10 @@ impl RowSource for Shown {
         let Some(row) = self.rows.next()? else { return Ok(None) };
         self.left -= 1;
         let Some(projection) = &self.projection else { return Ok(Some(row)) };
-        let position = self.filter.matched_position(row.document(), &self.environment)?.map(|found| found.1);
+        let position = match projection.needs_position() {
+            true => self.filter.matched_position(row.document(), &self.environment)?.map(|found| found.1),
+            false => None,
+        };
         let shown = projection.apply(row.document(), &self.environment, position)?;
         Ok(Some(row.with_document(shown)))
     }

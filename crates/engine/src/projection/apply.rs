@@ -12,8 +12,8 @@ pub(super) struct Context<'a> {
     pub(super) kind: Kind,
     pub(super) scope: Scope<'a>,
     pub(super) sort_key: Option<RawBsonRef<'a>>,
-    /// The matched position; the outer option says whether a positional `$` is there.
-    pub(super) position: Option<Option<usize>>,
+    /// The position that the filter matched.
+    pub(super) position: Option<usize>,
 }
 
 pub(super) fn project(
@@ -21,11 +21,8 @@ pub(super) fn project(
     document: &RawDocument,
     sort_key: Option<RawBsonRef<'_>>,
     environment: &Environment,
+    position: Option<usize>,
 ) -> Result<RawDocumentBuf> {
-    let position = match &projection.filter {
-        Some(filter) => Some(filter.matched_position(document, environment)?.map(|(_, position)| position)),
-        None => projection.root.positional.then_some(None),
-    };
     let context = Context { kind: projection.kind, scope: Scope::new(document, environment), sort_key, position };
     let mut output = RawDocumentBuf::new();
     let mut seen = vec![false; projection.root.len()];
@@ -173,7 +170,7 @@ impl Context<'_> {
 
     /// The array of the element that the filter matched.
     fn matched(&self, array: &RawArray) -> Result<RawArrayBuf> {
-        let position = self.position.flatten().ok_or_else(|| {
+        let position = self.position.ok_or_else(|| {
             Error::location(
                 51246,
                 "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array",

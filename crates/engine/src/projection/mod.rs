@@ -22,13 +22,11 @@ mod tree;
 
 pub use add_fields::AddFields;
 
-use crate::document::collation::Collator;
 use crate::error::Result;
 use crate::expression::{self, Environment};
 use crate::filter::Filter;
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use tree::Branch;
 
 /// Where a projection stands: `find` knows operators that the aggregation's `$project` doesn't, and takes an empty one.
@@ -55,12 +53,11 @@ pub struct Projection {
     kind: Kind,
     root: Branch,
     includes_id: bool,
-    /// For the positional `$`: the filter whose match names the position.
-    filter: Option<Filter>,
 }
 
 impl Projection {
-    /// Parses a specification. The filter is needed for the positional `$` only, the collator for `$elemMatch`.
+    /// Parses a specification. The filter is the one whose match gives the positional `$` its position; its collation is
+    /// `$elemMatch`'s too.
     ///
     /// # Errors
     /// MongoDB's codes, such as `Location31249` and `Location31250` for colliding paths, `Location31253` and `Location31254` for
@@ -69,10 +66,9 @@ impl Projection {
         specification: &RawDocument,
         filter: Option<&Filter>,
         parser: &mut expression::Parser,
-        collator: Option<Arc<Collator>>,
         mode: Mode,
     ) -> Result<Projection> {
-        parser::parse(specification, filter, parser, collator, mode)
+        parser::parse(specification, filter, parser, mode)
     }
 
     /// The projection of `$unset`: an exclusion of paths.
@@ -83,12 +79,17 @@ impl Projection {
         parser::exclude(paths)
     }
 
-    /// Projects a document.
+    /// Projects a document. The position is the filter's [`Filter::matched_position`], where [`Projection::needs_position`].
     ///
     /// # Errors
     /// `Location51246` and `Location51247` when the positional `$` has no position, and what expressions refuse.
-    pub fn apply(&self, document: &RawDocument, environment: &Environment) -> Result<RawDocumentBuf> {
-        self.apply_sorted(document, None, environment)
+    pub fn apply(
+        &self,
+        document: &RawDocument,
+        environment: &Environment,
+        position: Option<usize>,
+    ) -> Result<RawDocumentBuf> {
+        apply::project(self, document, None, environment, position)
     }
 
     /// Projects a document that was sorted by a key, which `{$meta: "sortKey"}` shows.
@@ -100,8 +101,14 @@ impl Projection {
         document: &RawDocument,
         sort_key: Option<RawBsonRef<'_>>,
         environment: &Environment,
+        position: Option<usize>,
     ) -> Result<RawDocumentBuf> {
-        apply::project(self, document, sort_key, environment)
+        apply::project(self, document, sort_key, environment, position)
+    }
+
+    /// Whether it has a positional `$`.
+    pub fn needs_position(&self) -> bool {
+        self.root.positional
     }
 
     /// Inclusion or exclusion.
@@ -135,7 +142,7 @@ impl Projection {
     /// The paths of the document that the result depends on; `None` when it may be any.
     pub fn dependencies(&self) -> Option<BTreeSet<String>> {
         let mut paths = BTreeSet::new();
-        if self.kind == Kind::Exclusion || self.filter.is_some() || !self.root.dependencies("", &mut paths) {
+        if self.kind == Kind::Exclusion || self.root.positional || !self.root.dependencies("", &mut paths) {
             return None;
         }
         if self.includes_id {

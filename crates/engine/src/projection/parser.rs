@@ -32,7 +32,6 @@ pub(super) fn parse(
     specification: &RawDocument,
     filter: Option<&Filter>,
     expressions: &mut expression::Parser,
-    collator: Option<Arc<Collator>>,
     mode: Mode,
 ) -> Result<Projection> {
     if mode == Mode::Aggregate && specification.is_empty() {
@@ -40,7 +39,7 @@ pub(super) fn parse(
     }
     let mut parser = Parser {
         expressions,
-        collator,
+        collator: filter.and_then(Filter::collator).cloned(),
         mode,
         kind: None,
         root: Branch::default(),
@@ -62,7 +61,7 @@ pub(super) fn exclude<'a>(paths: impl Iterator<Item = &'a str>) -> Result<Projec
         check_path(path)?;
         insert(&mut root, path, Entry::Exclude)?;
     }
-    Ok(Projection { kind: Kind::Exclusion, root, includes_id: true, filter: None })
+    Ok(Projection { kind: Kind::Exclusion, root, includes_id: true })
 }
 
 pub(super) fn check_path(path: &str) -> Result<()> {
@@ -260,15 +259,14 @@ impl Parser<'_> {
         } else {
             Kind::Exclusion
         });
-        let filter = filter.filter(|_| self.has_positional).cloned();
-        if filter.as_ref().is_some_and(|filter| needs_document(filter.root())) {
+        if self.has_positional && filter.is_some_and(|filter| needs_document(filter.root())) {
             return Err(Error::new(
                 Code::QUERY_FEATURE_NOT_ALLOWED,
                 "the positional projection cannot be used with $expr or $jsonSchema in the filter",
             ));
         }
         let includes_id = self.id.unwrap_or(true) && self.root.get("_id").is_none_or(|entry| !entry.is_computed());
-        Ok(Projection { kind, root: self.root, includes_id, filter })
+        Ok(Projection { kind, root: self.root, includes_id })
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use bson::rawdoc;
 
 fn projection(specification: RawDocumentBuf) -> Projection {
-    Projection::parse(&specification, None, &mut expression::Parser::new(), None, Mode::Find).unwrap()
+    Projection::parse(&specification, None, &mut expression::Parser::new(), Mode::Find).unwrap()
 }
 
 fn set(names: &[&str]) -> Option<BTreeSet<String>> {
@@ -35,7 +35,7 @@ fn the_sort_key_is_shown_where_there_is_one() {
     let key = rawdoc! { "k": [1] };
     let environment = Environment::fixed();
     let document = rawdoc! { "a": 1, "b": 2 };
-    let shown = projection.apply_sorted(&document, key.get("k").unwrap(), &environment).unwrap();
+    let shown = projection.apply_sorted(&document, key.get("k").unwrap(), &environment, None).unwrap();
     assert_eq!(shown, rawdoc! { "a": 1, "key": [1] });
-    assert_eq!(projection.apply(&document, &environment).unwrap(), rawdoc! { "a": 1 });
+    assert_eq!(projection.apply(&document, &environment, None).unwrap(), rawdoc! { "a": 1 });
 }
