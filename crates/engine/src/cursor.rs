@@ -1,5 +1,6 @@
 //! Open cursors: results that a client fetches in batches.
 
+use crate::changestream::Reached;
 use crate::context::{Context, SessionId};
 use crate::error::{Code, Error, Result};
 use crate::namespace::Namespace;
@@ -58,6 +59,8 @@ pub(crate) struct Cursor {
     pub(crate) tailing: Tailing,
     pub(crate) no_timeout: bool,
     pub(crate) last_use: Instant,
+    /// For change streams: how far it has read.
+    pub(crate) reached: Option<Reached>,
 }
 
 /// All open cursors.

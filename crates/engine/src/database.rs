@@ -229,6 +229,11 @@ impl Inner {
         }
     }
 
+    /// The time of the last executed commit.
+    pub(crate) fn operation_time(&self) -> u64 {
+        self.last_time.load(Ordering::Acquire)
+    }
+
     /// How often expired documents are deleted.
     pub(crate) fn ttl_period(&self) -> Duration {
         Duration::from_millis(self.ttl_period_ms.load(Ordering::Relaxed))

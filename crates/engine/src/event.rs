@@ -65,6 +65,8 @@ pub struct DocumentEvent<'a> {
     pub description: Option<&'a RawDocument>,
     /// The document before, where the collection keeps pre-images.
     pub before: Option<&'a RawDocument>,
+    /// The document before, where the same commit had written it: the record no longer holds it otherwise.
+    pub superseded: Option<&'a RawDocument>,
 }
 
 impl Note {
@@ -85,6 +87,9 @@ impl Note {
         }
         if let Some(before) = event.before {
             append(&mut document, "pre", RawBsonRef::Document(before))?;
+        }
+        if let Some(superseded) = event.superseded {
+            append(&mut document, "was", RawBsonRef::Document(superseded))?;
         }
         self.bytes.extend_from_slice(document.as_bytes());
         Ok(())
@@ -163,6 +168,7 @@ mod tests {
             id: RawBsonRef::Int32(5),
             description: None,
             before: None,
+            superseded: None,
         };
         note.document(event).unwrap();
         note.definition(&namespace, None, &rawdoc! { "drop": "orders" }).unwrap();

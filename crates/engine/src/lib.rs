@@ -3,6 +3,7 @@
 
 pub mod accumulator;
 pub mod catalog;
+pub mod changestream;
 pub mod context;
 mod counters;
 pub mod cursor;

@@ -223,7 +223,11 @@ impl Inner {
         let done = self.with_writer(|writer, _| {
             let mut statement =
                 Statement::new(self, &*transaction.view, transaction.catalog.clone(), (self.options.clock)())
-                    .in_transaction(transaction.owner, Latest { view: &*writer, snapshot: &transaction.view.snapshot });
+                    .in_transaction(
+                        transaction.owner,
+                        Latest { view: &*writer, snapshot: &transaction.view.snapshot },
+                        &transaction.view.writes,
+                    );
             let reply = body(&mut statement)?;
             Ok((reply, statement.finish()))
         });
@@ -258,8 +262,8 @@ impl Inner {
             let changes = transaction.changes(writer)?;
             let catalog = if transaction.catalog_changed { &transaction.catalog } else { &working.catalog };
             let written = Layer::with_writes(&*writer, transaction.view.writes.clone());
-            let mut statement =
-                Statement::new(self, &written, catalog.clone(), (self.options.clock)()).at_commit(transaction.owner);
+            let mut statement = Statement::new(self, &written, catalog.clone(), (self.options.clock)())
+                .at_commit(transaction.owner, &transaction.view.writes);
             statement.run_commit_hooks(&changes)?;
             let hooks = statement.finish();
             let mut outcome = Outcome {

@@ -64,6 +64,8 @@ pub(crate) struct Statement<'a> {
     now_ms: i64,
     /// `bypassDocumentValidation`.
     pub(crate) bypass_validation: bool,
+    /// What the same commit has written before this statement.
+    earlier: Vec<&'a Writes>,
 }
 
 /// What a transaction's statement compares to see conflicts.
@@ -98,20 +100,28 @@ impl<'a> Statement<'a> {
             hook_writes: 0,
             now_ms,
             bypass_validation: false,
+            earlier: Vec::new(),
         }
     }
 
-    /// A statement of a transaction: over its snapshot and writes, with `latest` to see conflicts.
-    pub(crate) fn in_transaction(mut self, owner: u64, latest: Latest<'a>) -> Statement<'a> {
+    /// A statement of a transaction: over its snapshot and `writes`, with `latest` to see conflicts.
+    pub(crate) fn in_transaction(mut self, owner: u64, latest: Latest<'a>, writes: &'a Writes) -> Statement<'a> {
+        self.earlier.push(writes);
         self.owner = Some(owner);
         self.latest = Some(latest);
         self
     }
 
     /// A transaction's commit: over everything executed so far, owning the transaction's intents; hooks run.
-    pub(crate) fn at_commit(mut self, owner: u64) -> Statement<'a> {
+    pub(crate) fn at_commit(mut self, owner: u64, writes: &'a Writes) -> Statement<'a> {
+        self.earlier.push(writes);
         self.owner = Some(owner);
         self
+    }
+
+    /// Whether the same commit has written a key before.
+    fn wrote_before(&self, key: &[u8]) -> bool {
+        self.layer.writes().get(key).is_some() || self.earlier.iter().any(|writes| writes.get(key).is_some())
     }
 
     /// Everything executed so far.
@@ -134,6 +144,7 @@ impl<'a> Statement<'a> {
             hook_writes: self.hook_writes,
             now_ms: self.now_ms,
             bypass_validation: self.bypass_validation,
+            earlier: self.earlier.iter().copied().chain([self.layer.writes()]).collect(),
         }
     }
 
@@ -295,6 +306,7 @@ impl<'a> Statement<'a> {
             id,
             description: None,
             before: None,
+            superseded: None,
         })?;
         self.bound_capped(collection)
     }
@@ -329,6 +341,7 @@ impl<'a> Statement<'a> {
         check_size(after)?;
         self.check_validator(collection, Some(before), after)?;
         let storage_key = keyspace::record(collection.id, record_key);
+        let superseded = self.wrote_before(&storage_key).then_some(before);
         self.layer.put(storage_key.clone(), Bytes::copy_from_slice(after.as_bytes()));
         self.change_indexes(collection, record_key, Some(before), Some(after))?;
         let (before_size, after_size) = (before.as_bytes().len() as i64, after.as_bytes().len() as i64);
@@ -345,6 +358,7 @@ impl<'a> Statement<'a> {
             id: id_of(after)?,
             description: description.as_deref(),
             before: collection.settings.pre_images.then_some(before),
+            superseded,
         })
     }
 
@@ -366,6 +380,7 @@ impl<'a> Statement<'a> {
     fn delete_raw(&mut self, collection: &Arc<Collection>, record_key: &[u8], before: &RawDocument) -> Result<()> {
         let storage_key = keyspace::record(collection.id, record_key);
         let id = id_of(before)?;
+        let superseded = self.wrote_before(&storage_key).then_some(before);
         self.layer.delete(storage_key.clone());
         if !collection.settings.clustered {
             let encoded_id = self.encode_id(collection, id)?;
@@ -381,6 +396,7 @@ impl<'a> Statement<'a> {
             id,
             description: None,
             before: collection.settings.pre_images.then_some(before),
+            superseded,
         })
     }
 

@@ -1,14 +1,19 @@
 //! `find`, `getMore` and `killCursors`.
 
 use super::read::{Query, no_rows};
+use crate::changestream::Reached;
 use crate::context::Context;
 use crate::cursor::{Batch, Cursor, DEFAULT_FIRST_BATCH, Tailing};
 use crate::database::{Engine, Inner};
 use crate::error::{Code, Error, Result};
 use crate::namespace::Namespace;
 use crate::stage::Rows;
+use crate::storage::Ticket;
 use bson::RawDocumentBuf;
 use std::time::{Duration, Instant};
+
+/// How long an awaiting cursor waits when the client does not say.
+pub const DEFAULT_AWAIT: Duration = Duration::from_secs(1);
 
 /// A query with what its results look like.
 #[derive(Clone, Debug)]
@@ -60,7 +65,8 @@ impl Engine {
         self.inner.first_batch(context, find, rows)
     }
 
-    /// The next batch of a cursor; `batch_size` zero or missing means as many as fit.
+    /// The next batch of a cursor; `batch_size` zero or missing means as many as fit. An awaiting cursor blocks until
+    /// there is something, at most for `await_at_most`.
     ///
     /// # Errors
     /// `CursorNotFound` (43), `Unauthorized` (13) for another session's cursor, and what reading refuses.
@@ -72,7 +78,31 @@ impl Engine {
         batch_size: Option<usize>,
         await_at_most: Option<Duration>,
     ) -> Result<Batch> {
-        self.inner.get_more(context, id, namespace, batch_size, await_at_most)
+        let until = Instant::now() + await_at_most.unwrap_or(DEFAULT_AWAIT);
+        loop {
+            let (batch, wait) = self.try_get_more(context, id, namespace, batch_size)?;
+            let left = until.saturating_duration_since(Instant::now());
+            let Some(wait) = wait.filter(|_| !left.is_zero()) else { return Ok(batch) };
+            context.check()?;
+            if let Some(waited) = context.block(|| wait.wait_for(left.min(Duration::from_millis(500)))) {
+                waited?;
+            }
+        }
+    }
+
+    /// The next batch of a cursor, without waiting. For an awaiting cursor that has nothing new, the ticket is done once there
+    /// may be something: wait for it, then ask again.
+    ///
+    /// # Errors
+    /// As [`Engine::get_more`].
+    pub fn try_get_more(
+        &self,
+        context: &Context,
+        id: i64,
+        namespace: &Namespace,
+        batch_size: Option<usize>,
+    ) -> Result<(Batch, Option<Ticket>)> {
+        self.inner.try_get_more(context, id, namespace, batch_size)
     }
 
     /// Closes cursors; gives those that were open.
@@ -118,6 +148,7 @@ impl Inner {
             tailing: find.tailing,
             no_timeout: find.no_cursor_timeout,
             last_use: Instant::now(),
+            reached: None,
         };
         self.open_cursor(context, cursor, Some(find.batch_size.unwrap_or(DEFAULT_FIRST_BATCH)), find.single_batch)
     }
@@ -130,21 +161,26 @@ impl Inner {
         batch_size: Option<usize>,
         single_batch: bool,
     ) -> Result<Batch> {
-        let (documents, ended) = context.block(|| cursor.fill(batch_size, context))?;
+        let (documents, ended) = if cursor.rows.is_quick() {
+            cursor.fill(batch_size, context)?
+        } else {
+            context.block(|| cursor.fill(batch_size, context))?
+        };
         let namespace = cursor.namespace.clone();
         let over = single_batch || (ended && cursor.tailing == Tailing::No);
+        let resume_token = cursor.reached.as_ref().map(Reached::document);
         let id = if over { 0 } else { self.cursors.keep(cursor, || (self.options.random)())? };
-        Ok(Batch { cursor: id, namespace, documents, resume_token: None })
+        Ok(Batch { cursor: id, namespace, documents, resume_token })
     }
 
-    fn get_more(
+    /// The next batch; for an awaiting cursor that has none, also the ticket of the next thing that happens.
+    fn try_get_more(
         &self,
         context: &Context,
         id: i64,
         namespace: &Namespace,
         batch_size: Option<usize>,
-        await_at_most: Option<Duration>,
-    ) -> Result<Batch> {
+    ) -> Result<(Batch, Option<Ticket>)> {
         let shared = self.cursors.get(id)?;
         let Some(mut cursor) = shared.try_lock() else {
             return Err(Error::new(Code::CURSOR_IN_USE, format!("cursor id {id} is already in use")));
@@ -152,7 +188,8 @@ impl Inner {
         check_owner(&cursor, context, id, namespace)?;
         cursor.last_use = Instant::now();
         let size = batch_size.filter(|size| *size > 0).or((cursor.batch_size > 0).then_some(cursor.batch_size));
-        let filled = context.block(|| self.fill_waiting(&mut cursor, size, context, await_at_most));
+        let seen = self.storage.flushed();
+        let filled = context.block(|| cursor.fill(size, context));
         cursor.last_use = Instant::now();
         let (documents, ended) = match filled {
             Ok(filled) => filled,
@@ -165,35 +202,14 @@ impl Inner {
         if over {
             self.cursors.close(id);
         }
-        Ok(Batch {
+        let wait = (cursor.tailing == Tailing::Await && documents.is_empty()).then(|| self.storage.wait_beyond(seen));
+        let batch = Batch {
             cursor: if over { 0 } else { id },
             namespace: cursor.namespace.clone(),
             documents,
-            resume_token: None,
-        })
-    }
-
-    /// Fills a batch; an awaiting cursor without rows waits for the log to go on.
-    fn fill_waiting(
-        &self,
-        cursor: &mut Cursor,
-        size: Option<usize>,
-        context: &Context,
-        await_at_most: Option<Duration>,
-    ) -> Result<(Vec<bytes::Bytes>, bool)> {
-        let until = Instant::now() + await_at_most.unwrap_or(Duration::from_secs(1));
-        loop {
-            let seen = self.storage.flushed();
-            let (documents, ended) = cursor.fill(size, context)?;
-            let left = until.saturating_duration_since(Instant::now());
-            if cursor.tailing != Tailing::Await || !documents.is_empty() || left.is_zero() {
-                return Ok((documents, ended));
-            }
-            context.check()?;
-            if let Some(waited) = self.storage.wait_beyond(seen).wait_for(left.min(Duration::from_millis(500))) {
-                waited?;
-            }
-        }
+            resume_token: cursor.reached.as_ref().map(Reached::document),
+        };
+        Ok((batch, wait))
     }
 }
 

@@ -128,6 +128,10 @@ impl RowSource for OneRow {
     fn next(&mut self) -> Result<Option<Row>> {
         Ok(self.0.take())
     }
+
+    fn is_quick(&self) -> bool {
+        true
+    }
 }
 
 /// How many entries are read from the storage at once.
@@ -198,6 +202,10 @@ impl RowSource for Shown {
         };
         let shown = projection.apply(row.document(), &self.environment, position)?;
         Ok(Some(row.with_document(shown)))
+    }
+
+    fn is_quick(&self) -> bool {
+        self.rows.is_quick()
     }
 }
 

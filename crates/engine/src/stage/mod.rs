@@ -10,6 +10,11 @@ pub trait RowSource: Send {
     /// # Errors
     /// What reading or computing the row refuses.
     fn next(&mut self) -> Result<Option<Row>>;
+
+    /// Whether all of it is a point read, so that no other work need make room for it.
+    fn is_quick(&self) -> bool {
+        false
+    }
 }
 
 /// A boxed source.

@@ -1,0 +1,526 @@
+//! Change streams: the log's events as documents, from any position that the log still holds.
+//!
+//! ```text
+//!   log record { position, time, note: [event, …], writes: [key -> document after, …] }
+//!        └─ event k ──> { _id: token(time, position, k), operationType, …, fullDocument from the writes }
+//! ```
+//!
+//! A resume token names a record and an event in it; the token of a batch without events names the whole record, so that a
+//! stream that saw nothing of interest does not read the same records again.
+
+use crate::database::{Inner, timestamp};
+use crate::document::{Row, append, get};
+use crate::error::{Code, Error, Result};
+use crate::event::{EventKind, read_note};
+use crate::namespace::Namespace;
+use crate::stage::RowSource;
+use crate::storage;
+use crate::storage::{LogReader, Position, Record, View};
+use bson::{DateTime, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, rawdoc};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+/// What a stream watches.
+#[derive(Clone, Debug)]
+pub enum Scope {
+    /// One collection.
+    Collection(Namespace),
+    /// All collections of a database.
+    Database(String),
+    /// Everything.
+    Deployment,
+}
+
+/// `fullDocument`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FullDocument {
+    /// Only in inserts and replacements.
+    #[default]
+    Default,
+    /// In updates, as it is when the event is read.
+    UpdateLookup,
+    /// In updates, as it was after them.
+    WhenAvailable,
+    /// As it was after them; an error where it is not available.
+    Required,
+}
+
+/// `fullDocumentBeforeChange`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BeforeChange {
+    /// Never.
+    #[default]
+    Off,
+    /// Where the collection keeps it.
+    WhenAvailable,
+    /// An error where it is not available.
+    Required,
+}
+
+/// Where a stream begins.
+#[derive(Clone, Debug, Default)]
+pub enum Start {
+    /// With what happens from now on.
+    #[default]
+    Now,
+    /// After the event of a token; an invalidate event ends it at once.
+    ResumeAfter(RawDocumentBuf),
+    /// After the event of a token, also after an invalidate event.
+    StartAfter(RawDocumentBuf),
+    /// With the first event at or after a time.
+    AtTime(Timestamp),
+}
+
+/// The options of a `$changeStream` stage.
+#[derive(Clone, Debug)]
+pub struct ChangeStreamOptions {
+    /// What it watches.
+    pub scope: Scope,
+    /// `fullDocument`.
+    pub full_document: FullDocument,
+    /// `fullDocumentBeforeChange`.
+    pub before_change: BeforeChange,
+    /// Whether events of definitions are shown.
+    pub show_expanded_events: bool,
+    /// Where it begins.
+    pub start: Start,
+}
+
+/// A place between events.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Token {
+    time: u64,
+    position: Position,
+    /// The event in the record; [`WHOLE_RECORD`] stands behind all of them.
+    event: u32,
+    /// Whether it is an invalidate event's.
+    invalidate: bool,
+}
+
+const WHOLE_RECORD: u32 = u32::MAX;
+const TOKEN_VERSION: u8 = 0x53;
+
+impl Token {
+    fn to_document(self) -> RawDocumentBuf {
+        let mut bytes = vec![TOKEN_VERSION];
+        bytes.extend_from_slice(&self.time.to_be_bytes());
+        bytes.extend_from_slice(&self.position.to_be_bytes());
+        bytes.extend_from_slice(&self.event.to_be_bytes());
+        bytes.push(u8::from(self.invalidate));
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+        rawdoc! { "_data": hex }
+    }
+
+    fn parse(document: &RawDocument) -> Result<Token> {
+        let data = document
+            .get_str("_data")
+            .map_err(|_| Error::type_mismatch("a resume token must hold a string '_data'; use an event's whole _id"))?;
+        if data.len() % 2 != 0 || !data.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(Error::failed_to_parse("resume token string was not a valid hex string"));
+        }
+        let bytes: Vec<u8> =
+            (0..data.len()).step_by(2).map(|at| u8::from_str_radix(&data[at..at + 2], 16).unwrap_or(0)).collect();
+        if bytes.len() != 22 || bytes[0] != TOKEN_VERSION {
+            return Err(Error::new(
+                Code::INVALID_RESUME_TOKEN,
+                "the resume token was not made by this kind of server; begin a new stream",
+            ));
+        }
+        let number = |from: usize| u64::from_be_bytes(bytes[from..from + 8].try_into().expect("eight bytes"));
+        Ok(Token {
+            time: number(1),
+            position: number(9),
+            event: u32::from_be_bytes(bytes[17..21].try_into().expect("four bytes")),
+            invalidate: bytes[21] != 0,
+        })
+    }
+}
+
+/// A stream of change events as a source of rows. It gives `None` when it has caught up and can be asked again.
+pub(crate) struct ChangeStream {
+    engine: Weak<Inner>,
+    options: ChangeStreamOptions,
+    reader: LogReader,
+    pending: VecDeque<(Token, RawDocumentBuf)>,
+    /// Events up to here were seen before.
+    skip_until: Option<Token>,
+    last: Arc<Mutex<Token>>,
+    ended: bool,
+}
+
+/// The token that a stream has reached, shared with its cursor.
+#[derive(Clone)]
+pub(crate) struct Reached(Arc<Mutex<Token>>);
+
+impl Reached {
+    /// As a document.
+    pub(crate) fn document(&self) -> RawDocumentBuf {
+        self.0.lock().to_document()
+    }
+}
+
+impl Inner {
+    /// Opens a change stream; also gives the token that it has reached, now and later.
+    ///
+    /// # Errors
+    /// `ChangeStreamHistoryLost` (286) when the log no longer reaches back that far, 9, 14, 260 for a bad token.
+    pub(crate) fn change_stream(self: &Arc<Inner>, options: ChangeStreamOptions) -> Result<(ChangeStream, Reached)> {
+        let flushed = self.storage.flushed();
+        let now = Token { time: self.operation_time(), position: flushed, event: WHOLE_RECORD, invalidate: false };
+        let (token, skip_until) = match &options.start {
+            Start::Now => (now, None),
+            Start::ResumeAfter(document) | Start::StartAfter(document) => {
+                let token = Token::parse(document)?;
+                if token.invalidate && matches!(options.start, Start::ResumeAfter(_)) {
+                    return Err(Error::new(
+                        Code::INVALID_RESUME_TOKEN,
+                        "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.",
+                    ));
+                }
+                (token, Some(token))
+            }
+            Start::AtTime(time) => {
+                let time = u64::from(time.time) << 32 | u64::from(time.increment);
+                match self.storage.position_at(time)? {
+                    Some(position)
+                        if position <= self.storage.oldest() && position > 1 && self.time_before(position, time) =>
+                    {
+                        return Err(history_lost());
+                    }
+                    Some(position) => (
+                        Token { time, position: position.saturating_sub(1), event: WHOLE_RECORD, invalidate: false },
+                        None,
+                    ),
+                    None => (Token { time, ..now }, None),
+                }
+            }
+        };
+        if token.position > flushed {
+            return Err(Error::new(
+                Code::CHANGE_STREAM_FATAL_ERROR,
+                "cannot resume stream; the resume token was not found. It is ahead of this server's log",
+            ));
+        }
+        let after = if token.event == WHOLE_RECORD { token.position } else { token.position.saturating_sub(1) };
+        let reader = self.storage.read_log(after)?;
+        let last = Arc::new(Mutex::new(token));
+        let stream = ChangeStream {
+            engine: Arc::downgrade(self),
+            options,
+            reader,
+            pending: VecDeque::new(),
+            skip_until,
+            last: last.clone(),
+            ended: false,
+        };
+        Ok((stream, Reached(last)))
+    }
+
+    /// Whether the log may have held something between a time and the oldest record that it still holds.
+    fn time_before(&self, oldest: Position, time: u64) -> bool {
+        match self.storage.read_log(oldest.saturating_sub(1)).map(|mut reader| reader.next()) {
+            Ok(Some(Ok(record))) => record.time > time,
+            _ => true,
+        }
+    }
+}
+
+fn history_lost() -> Error {
+    Error::new(
+        Code::CHANGE_STREAM_HISTORY_LOST,
+        "Resume of change stream was not possible, as the resume point may no longer be in the log; begin a new stream",
+    )
+}
+
+impl RowSource for ChangeStream {
+    fn next(&mut self) -> Result<Option<Row>> {
+        loop {
+            if let Some((token, event)) = self.pending.pop_front() {
+                *self.last.lock() = token;
+                self.ended |= token.invalidate;
+                return Ok(Some(Row::from(event)));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            let Some(record) = self.reader.next() else { return Ok(None) };
+            let record = record?;
+            *self.last.lock() =
+                Token { time: record.time, position: record.position, event: WHOLE_RECORD, invalidate: false };
+            self.read(&record)?;
+        }
+    }
+}
+
+impl ChangeStream {
+    fn read(&mut self, record: &Record) -> Result<()> {
+        let events = read_note(&record.note)?;
+        for (number, (kind, event)) in events.iter().enumerate() {
+            let mut token =
+                Token { time: record.time, position: record.position, event: (number as u32) * 2, invalidate: false };
+            let seen = |token: &Token| {
+                self.skip_until
+                    .as_ref()
+                    .is_some_and(|until| (token.position, token.event) <= (until.position, until.event))
+            };
+            let skip = seen(&token);
+            let shown = match kind {
+                EventKind::Definition => self.definition(record, event, token)?,
+                _ if skip || !self.in_scope(event)? => None,
+                kind => Some(self.document_event(record, &events[number + 1..], *kind, event, token)?),
+            };
+            let invalidates = *kind == EventKind::Definition && self.invalidates(event)?;
+            if let (Some(shown), false) = (shown, skip) {
+                self.pending.push_back((token, shown));
+            }
+            if invalidates {
+                token.event += 1;
+                token.invalidate = true;
+                if !seen(&token) {
+                    let event = self.envelope("invalidate", record, token)?;
+                    self.pending.push_back((token, event));
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn in_scope(&self, event: &RawDocument) -> Result<bool> {
+        let (database, collection) = names(event)?;
+        Ok(match &self.options.scope {
+            Scope::Collection(namespace) => namespace.database == database && namespace.collection == collection,
+            Scope::Database(name) => name == database && !collection.starts_with("system."),
+            Scope::Deployment => {
+                !matches!(database, "admin" | "config" | "local") && !collection.starts_with("system.")
+            }
+        })
+    }
+
+    fn envelope(&self, operation: &str, record: &Record, token: Token) -> Result<RawDocumentBuf> {
+        let wall_time = DateTime::from_millis((record.time >> 32) as i64 * 1000);
+        let mut event = rawdoc! { "_id": token.to_document(), "operationType": operation };
+        append(&mut event, "clusterTime", RawBsonRef::Timestamp(timestamp(record.time)))?;
+        append(&mut event, "wallTime", RawBsonRef::DateTime(wall_time))?;
+        Ok(event)
+    }
+
+    fn document_event(
+        &self,
+        record: &Record,
+        later: &[(EventKind, &RawDocument)],
+        kind: EventKind,
+        event: &RawDocument,
+        token: Token,
+    ) -> Result<RawDocumentBuf> {
+        let operation = match kind {
+            EventKind::Insert => "insert",
+            EventKind::Update => "update",
+            EventKind::Replace => "replace",
+            _ => "delete",
+        };
+        let mut shown = self.envelope(operation, record, token)?;
+        self.add_full_document(record, later, kind, event, &mut shown)?;
+        let (database, collection) = names(event)?;
+        shown.append(bson::raw::cstr!("ns"), rawdoc! { "db": database, "coll": collection });
+        if self.options.show_expanded_events {
+            if let Some(uuid) = get(event, "ui")? {
+                append(&mut shown, "collectionUUID", uuid)?;
+            }
+        }
+        let id = get(event, "id")?.ok_or_else(broken)?;
+        let mut key = RawDocumentBuf::new();
+        append(&mut key, "_id", id)?;
+        append(&mut shown, "documentKey", RawBsonRef::Document(&key))?;
+        if let Some(RawBsonRef::Document(description)) = get(event, "diff")? {
+            let description = self.visible_description(description)?;
+            append(&mut shown, "updateDescription", RawBsonRef::Document(&description))?;
+        }
+        if kind != EventKind::Insert && self.options.before_change != BeforeChange::Off {
+            match get(event, "pre")? {
+                Some(before) => append(&mut shown, "fullDocumentBeforeChange", before)?,
+                None if self.options.before_change == BeforeChange::Required => return Err(no_image("pre")),
+                None => append(&mut shown, "fullDocumentBeforeChange", RawBsonRef::Null)?,
+            }
+        }
+        Ok(shown)
+    }
+
+    fn add_full_document(
+        &self,
+        record: &Record,
+        later: &[(EventKind, &RawDocument)],
+        kind: EventKind,
+        event: &RawDocument,
+        shown: &mut RawDocumentBuf,
+    ) -> Result<()> {
+        let key = event.get_binary("key").map_err(|_| broken())?.bytes;
+        let wanted = match kind {
+            EventKind::Insert | EventKind::Replace => true,
+            EventKind::Update => self.options.full_document != FullDocument::Default,
+            _ => false,
+        };
+        if !wanted {
+            return Ok(());
+        }
+        let lookup = kind == EventKind::Update && self.options.full_document == FullDocument::UpdateLookup;
+        let image = if lookup { self.current(key)? } else { self.image_after(record, later, key)? };
+        match image {
+            Some(image) => append(shown, "fullDocument", RawBsonRef::Document(&image)),
+            None if kind == EventKind::Update && self.options.full_document == FullDocument::Required => {
+                Err(no_image("post"))
+            }
+            None => append(shown, "fullDocument", RawBsonRef::Null),
+        }
+    }
+
+    /// The document after an event: what a later event of the same commit found, or what the commit left.
+    fn image_after(
+        &self,
+        record: &Record,
+        later: &[(EventKind, &RawDocument)],
+        key: &[u8],
+    ) -> Result<Option<RawDocumentBuf>> {
+        for (_, event) in later {
+            if event.get_binary("key").is_ok_and(|other| other.bytes == key) {
+                if let Some(RawBsonRef::Document(superseded)) = get(event, "was")? {
+                    return Ok(Some(superseded.to_owned()));
+                }
+            }
+        }
+        let written = record.writes.iter().rev().find(|write| &write.0[..] == key);
+        let Some((_, Some(bytes))) = written else { return Ok(None) };
+        Ok(Some(RawDocument::from_bytes(bytes)?.to_owned()))
+    }
+
+    /// The document as it is now.
+    fn current(&self, key: &[u8]) -> Result<Option<RawDocumentBuf>> {
+        let Some(engine) = self.engine.upgrade() else { return Ok(None) };
+        let snapshot: storage::Snapshot = engine.storage.snapshot();
+        Ok(snapshot.get(key)?.map(|bytes| RawDocument::from_bytes(&bytes).map(RawDocument::to_owned)).transpose()?)
+    }
+
+    /// The description without what only expanded streams show.
+    fn visible_description(&self, description: &RawDocument) -> Result<RawDocumentBuf> {
+        let mut visible = RawDocumentBuf::new();
+        for field in description {
+            let (name, value) = field?;
+            if name.as_str() != "disambiguatedPaths" || self.options.show_expanded_events {
+                append(&mut visible, name.as_str(), value)?;
+            }
+        }
+        Ok(visible)
+    }
+
+    /// The event of a collection or a database, where the stream shows it.
+    fn definition(&self, record: &Record, event: &RawDocument, token: Token) -> Result<Option<RawDocumentBuf>> {
+        let (database, collection) = names(event)?;
+        let detail = event.get_document("o").map_err(|_| broken())?;
+        let first = detail.iter().next().transpose()?.map_or("", |field| field.0.as_str());
+        let database_scope = match &self.options.scope {
+            Scope::Collection(_) => false,
+            Scope::Database(name) => name == database,
+            Scope::Deployment => true,
+        };
+        let (operation, always) = match first {
+            "drop" => ("drop", true),
+            "renameCollection" => ("rename", true),
+            "dropDatabase" => ("dropDatabase", true),
+            "create" => ("create", false),
+            "createIndexes" => ("createIndexes", false),
+            "dropIndexes" => ("dropIndexes", false),
+            "collMod" => ("modify", false),
+            _ => return Ok(None),
+        };
+        let relevant = if first == "dropDatabase" {
+            database_scope
+        } else {
+            self.in_scope(event)? || self.renamed_here(detail)?
+        };
+        if !relevant || !(always || self.options.show_expanded_events) {
+            return Ok(None);
+        }
+        let mut shown = self.envelope(operation, record, token)?;
+        if self.options.show_expanded_events {
+            if let Some(uuid) = get(event, "ui")? {
+                append(&mut shown, "collectionUUID", uuid)?;
+            }
+        }
+        let namespace = if first == "dropDatabase" {
+            rawdoc! { "db": database }
+        } else {
+            rawdoc! { "db": database, "coll": collection }
+        };
+        append(&mut shown, "ns", RawBsonRef::Document(&namespace))?;
+        if first == "renameCollection" {
+            let to = detail.get_str("to").map_err(|_| broken())?;
+            let (db, coll) = to.split_once('.').ok_or_else(broken)?;
+            append(&mut shown, "to", RawBsonRef::Document(&rawdoc! { "db": db, "coll": coll }))?;
+        }
+        if self.options.show_expanded_events && !always {
+            append(&mut shown, "operationDescription", RawBsonRef::Document(&description_of(first, detail)?))?;
+        }
+        Ok(Some(shown))
+    }
+
+    /// Whether another collection was renamed to the one that is watched.
+    fn renamed_here(&self, detail: &RawDocument) -> Result<bool> {
+        let Scope::Collection(namespace) = &self.options.scope else { return Ok(false) };
+        Ok(detail.get_str("to").is_ok_and(|to| to == namespace.to_string()))
+    }
+
+    /// Whether the event ends the stream.
+    fn invalidates(&self, event: &RawDocument) -> Result<bool> {
+        let (database, _) = names(event)?;
+        let detail = event.get_document("o").map_err(|_| broken())?;
+        let first = detail.iter().next().transpose()?.map_or("", |field| field.0.as_str());
+        Ok(match (&self.options.scope, first) {
+            (Scope::Collection(_), "drop" | "renameCollection") => {
+                self.in_scope(event)? || self.renamed_here(detail)?
+            }
+            (Scope::Database(name), "dropDatabase") => name == database,
+            _ => false,
+        })
+    }
+}
+
+/// What an expanded event says of a definition.
+fn description_of(kind: &str, detail: &RawDocument) -> Result<RawDocumentBuf> {
+    let mut description = RawDocumentBuf::new();
+    match kind {
+        "createIndexes" | "dropIndexes" => {
+            if let Some(index) = get(detail, "index")? {
+                let mut indexes = bson::RawArrayBuf::new();
+                indexes.push(index);
+                append(&mut description, "indexes", RawBsonRef::Array(&indexes))?;
+            }
+        }
+        _ => {
+            for field in detail.iter().skip(1) {
+                let (name, value) = field?;
+                append(&mut description, name.as_str(), value)?;
+            }
+        }
+    }
+    Ok(description)
+}
+
+fn names(event: &RawDocument) -> Result<(&str, &str)> {
+    let name = |field| event.get_str(field).map_err(|_| broken());
+    Ok((name("db")?, name("coll")?))
+}
+
+fn broken() -> Error {
+    Error::internal("a log record's event is broken")
+}
+
+fn no_image(which: &str) -> Error {
+    Error::new(
+        Code::NO_MATCHING_DOCUMENT,
+        format!(
+            "Change stream was configured to require a {which}-image for all update events, but it was not found; turn on \
+             changeStreamPreAndPostImages for the collection"
+        ),
+    )
+}
