@@ -153,6 +153,93 @@ fn power_cut_while_recovering_from_a_power_cut() {
 }
 
 #[test]
+fn a_killed_process_then_a_power_cut() {
+    let mut dice = Dice::new(base_seed());
+    for _ in 0..60 {
+        let (operation, seed) = (20 + dice.roll(500), dice.roll(1 << 32));
+        let context = format!("operation {operation}, seed {seed}");
+        let medium = Faulty::new(Fault::Kill { operation });
+        if let Ok(storage) = open(&medium) {
+            write_until_failure(&storage, &medium, 220).err();
+        }
+        medium.set_fault(Fault::Never);
+        // Whoever reads now may act on it, so that it must survive from now on, acknowledged or not.
+        let storage = open(&medium).unwrap_or_else(|error| panic!("{context}: {error}"));
+        let position = check(&storage, medium.acknowledged.load(Ordering::SeqCst), &context);
+        medium.acknowledged.store(position, Ordering::SeqCst);
+        check_wreck(&medium.cut(seed), &context);
+    }
+}
+
+/// Commits of one size, of which the last three are flushed as one batch.
+fn batch_of_three() -> (Faulty, Vec<Changes>) {
+    let changes = |number: u32| Changes { writes: vec![put("key", &format!("{number:4}"))], ..Changes::default() };
+    let medium = Faulty::new(Fault::Never);
+    let storage = open(&medium).unwrap();
+    let gate = Arc::new(parking_lot::Mutex::new(()));
+    let hook_gate = gate.clone();
+    storage.on_publish(Box::new(move |_| drop(hook_gate.lock())));
+    let commit = |number| storage.writer().unwrap().commit(changes(number)).unwrap();
+    let closed = gate.lock();
+    let first = commit(1);
+    while storage.statistics().flushes == 0 {
+        std::thread::yield_now();
+    }
+    let rest = [commit(2), commit(3), commit(4)];
+    drop(closed);
+    first.wait().unwrap();
+    rest.into_iter().for_each(|ticket| drop(ticket.wait().unwrap()));
+    assert_eq!(storage.statistics().flushes, 2);
+    (medium, (1..10).map(changes).collect())
+}
+
+#[test]
+fn what_lies_beyond_a_torn_record_never_comes_back() {
+    let (medium, changes) = batch_of_three();
+    // The batch of 2, 3 and 4 is torn: 2 is damaged, 3 and 4 are whole.
+    let log = medium.names().into_iter().find(|name| name.starts_with("log")).unwrap();
+    medium.damage(&log, |content| {
+        let used = content.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+        let record_bytes = (used - 64).div_ceil(4).next_multiple_of(8);
+        assert_eq!(&content[64 + record_bytes..][..4], b"SFR1");
+        content[64 + record_bytes + 42] ^= 1;
+    });
+    let storage = open(&medium).unwrap();
+    assert_eq!(storage.flushed(), 1);
+    // A new record takes exactly the torn one's place.
+    storage.writer().unwrap().commit(changes[7].clone()).unwrap().wait().unwrap();
+    drop(storage);
+    let storage = open(&medium).unwrap();
+    assert_eq!(storage.flushed(), 2);
+    assert_eq!(storage.snapshot().get(b"key").unwrap().unwrap(), "   8");
+}
+
+#[test]
+fn reads_beyond_the_cache_go_on_after_the_tables_failed() {
+    let medium = Faulty::new(Fault::Never);
+    let small = Options { cache_bytes: 64 << 10, overlay_bytes: 1 << 20, ..options() };
+    let storage = Storage::open_on(Arc::new(medium.clone()), small).unwrap();
+    let value = "v".repeat(1000);
+    let commit = |from: u32, to: u32| {
+        let writes = (from..to).map(|number| put(&format!("{number:05}"), &value)).collect();
+        storage.writer().unwrap().commit(Changes { writes, ..Changes::default() }).unwrap().wait().unwrap();
+    };
+    commit(0, 2000);
+    storage.checkpoint().unwrap();
+    medium.set_fault(Fault::Sync { operation: 0, prefix: "tables" });
+    commit(1000, 2500);
+    assert!(storage.checkpoint().is_err());
+    for _ in 0..2 {
+        let snapshot = storage.snapshot();
+        assert_eq!(all(&snapshot, Direction::Forward).len(), 2500);
+        assert_eq!(snapshot.get(b"00500").unwrap().unwrap(), value);
+        commit(2500, 2500);
+    }
+    drop(storage);
+    assert_eq!(all(&open(&medium).unwrap().snapshot(), Direction::Backward).len(), 2500);
+}
+
+#[test]
 fn many_writers_then_a_power_cut() {
     for seed in base_seed()..base_seed() + 15 {
         let medium = Faulty::new(Fault::Cut { operation: 60 + seed % 15 * 13, seed });

@@ -42,6 +42,10 @@ pub(crate) enum Fault {
         operation: u64,
         seed: u64,
     },
+    /// The process is killed at an operation: what it wrote before stays readable, synced or not.
+    Kill {
+        operation: u64,
+    },
     /// The first sync from an operation on, of a file whose name begins so, fails; what it should have made durable
     /// never will be.
     Sync {
@@ -188,6 +192,11 @@ impl World {
                 self.cut(seed, acknowledged.load(Ordering::SeqCst));
             }
             return Err(io::Error::other("the power is off"));
+        }
+        if let Fault::Kill { operation } = self.fault
+            && self.operations >= operation
+        {
+            return Err(io::Error::other("the process is gone"));
         }
         Ok(())
     }
