@@ -188,7 +188,9 @@ fn batch_of_three() -> (Faulty, Vec<Changes>) {
     let rest = [commit(2), commit(3), commit(4)];
     drop(closed);
     first.wait().unwrap();
-    rest.into_iter().for_each(|ticket| drop(ticket.wait().unwrap()));
+    for ticket in rest {
+        ticket.wait().unwrap();
+    }
     assert_eq!(storage.statistics().flushes, 2);
     (medium, (1..10).map(changes).collect())
 }
