@@ -140,7 +140,7 @@ impl Core {
         }
         let reached = Reached { position: writing.position, time: writing.time };
         self.reshape(|state| {
-            let mut generations = vec![Arc::new(Generation::default())];
+            let mut generations = vec![Arc::new(Generation::new(self.options.overlay_bytes))];
             generations.extend(state.generations.iter().cloned());
             State { position: state.position, tables: state.tables.clone(), generations }
         });
@@ -230,7 +230,8 @@ impl Storage {
     ) -> Result<Storage> {
         // Zero would never be reached by writing.
         let options = Options { overlay_bytes: options.overlay_bytes.max(1), ..options };
-        let mut replay = Replay { tables: &*tables, generation: Generation::default(), end: tables.reached()? };
+        let mut replay =
+            Replay { tables: &*tables, generation: Generation::new(options.overlay_bytes), end: tables.reached()? };
         let replay_bytes = options.overlay_bytes;
         let mut apply = |record: Record| replay.apply(record, replay_bytes);
         let (log, Reached { position, time }) = Log::open(medium, &options, tables.reached()?, &mut apply)?;
@@ -390,7 +391,7 @@ struct Replay<'t> {
 impl Replay<'_> {
     fn apply(&mut self, record: Record, overlay_bytes: usize) -> Result<()> {
         if self.generation.size_bytes() >= overlay_bytes {
-            let full = std::mem::take(&mut self.generation);
+            let full = std::mem::replace(&mut self.generation, Generation::new(overlay_bytes));
             self.tables.commit(&mut full.newest(), self.end)?;
         }
         self.end = Reached { position: record.position, time: record.time };

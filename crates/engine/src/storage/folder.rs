@@ -116,7 +116,7 @@ impl Core {
                 }
                 Err(error) => {
                     Counters::add(&self.counters.folds_failed, 1);
-                    self.fold.failed(error);
+                    self.fold.failed(self.renew_tables().err().unwrap_or(error));
                 }
             }
             // The lock makes sure that a writer about to wait is waiting by now.
@@ -128,6 +128,14 @@ impl Core {
                 self.log.prune(reached, &self.options);
             }
         }
+    }
+
+    /// After a failed fold: prepares the next attempt.
+    fn renew_tables(&self) -> Result<()> {
+        if let Some(tables) = self.tables.renew()? {
+            self.reshape(|state| State { position: state.position, tables, generations: state.generations.clone() });
+        }
+        Ok(())
     }
 
     fn fold_frozen(&self, reached: Reached) -> Result<()> {

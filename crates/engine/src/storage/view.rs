@@ -5,7 +5,6 @@ use super::overlay::Generation;
 use super::tables::TableView;
 use crate::error::Result;
 use bytes::Bytes;
-use std::iter::Peekable;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -110,35 +109,44 @@ pub(super) fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
 /// Lays sources, newest first, over a base: for each key the newest says what it is.
 pub(super) fn merge<'a>(mut sources: Vec<Source<'a>>, base: Range<'a>, direction: Direction) -> Range<'a> {
     sources.push(Box::new(base.map(|entry| entry.map(|(key, value)| (key, Some(value))))));
-    Box::new(Merge { sources: sources.into_iter().map(Iterator::peekable).collect(), direction })
+    let heads = sources.iter_mut().map(Iterator::next).collect();
+    Box::new(Merge { sources, heads, direction })
 }
 
 struct Merge<'a> {
-    sources: Vec<Peekable<Source<'a>>>,
+    sources: Vec<Source<'a>>,
+    /// The next entry of each source.
+    heads: Vec<Option<Result<(Bytes, Option<Bytes>)>>>,
     direction: Direction,
 }
 
 impl Merge<'_> {
     /// The source whose head comes first; among equal keys, the newest source. A failed source comes before all.
-    fn first(&mut self) -> Option<usize> {
-        let mut best: Option<(usize, Bytes)> = None;
-        for (index, source) in self.sources.iter_mut().enumerate() {
-            match source.peek() {
+    fn first(&self) -> Option<usize> {
+        let mut best: Option<(usize, &Bytes)> = None;
+        for (index, head) in self.heads.iter().enumerate() {
+            match head {
                 None => {}
                 Some(Err(_)) => return Some(index),
                 Some(Ok((key, _))) => {
-                    let better = match (&best, self.direction) {
+                    let better = match (best, self.direction) {
                         (None, _) => true,
                         (Some((_, least)), Direction::Forward) => key < least,
                         (Some((_, greatest)), Direction::Backward) => key > greatest,
                     };
                     if better {
-                        best = Some((index, key.clone()));
+                        best = Some((index, key));
                     }
                 }
             }
         }
         best.map(|(index, _)| index)
+    }
+
+    /// Takes a source's head.
+    fn take(&mut self, index: usize) -> Option<Result<(Bytes, Option<Bytes>)>> {
+        let next = self.sources[index].next();
+        std::mem::replace(&mut self.heads[index], next)
     }
 }
 
@@ -148,15 +156,17 @@ impl Iterator for Merge<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let first = self.first()?;
-            let (key, value) = match self.sources[first].next()? {
+            let (key, value) = match self.take(first)? {
                 Ok(entry) => entry,
                 Err(error) => {
-                    self.sources.clear();
+                    self.heads.clear();
                     return Some(Err(error));
                 }
             };
-            for older in &mut self.sources[first + 1..] {
-                older.next_if(|head| matches!(head, Ok((other, _)) if *other == key));
+            for older in first + 1..self.heads.len() {
+                if matches!(&self.heads[older], Some(Ok((other, _))) if *other == key) {
+                    self.take(older);
+                }
             }
             if let Some(value) = value {
                 return Some(Ok((key, value)));

@@ -6,7 +6,7 @@
 //! beyond the end says that the end had been flushed, or if the tables reach further, then something acknowledged is
 //! lost, and opening is refused.
 
-use super::record::Record;
+use super::record::{Header, Record};
 use super::segment::{self, HEADER_BYTES, Mark, Scanner, Segment};
 use crate::error::{Code, Error, Result};
 use crate::storage::medium::Medium;
@@ -49,7 +49,7 @@ pub(super) fn recover(
             needed.segment.sync()?;
         }
     }
-    let (last, end) = scan(&found[scan_from..], reached, apply)?;
+    let (last, end) = scan(&found[scan_from..], reached, options.flush, apply)?;
     let tail = scan_from + last;
     let dirty = check_beyond(&found[tail..], end.position, reached)?;
     clear_beyond(medium, &mut found, tail, dirty, options)?;
@@ -97,10 +97,16 @@ fn first_needed(found: &[Found], reached: Reached) -> Result<usize> {
 }
 
 /// Reads records as long as they follow one another. Returns the index of the last segment that belongs to the log.
-fn scan(found: &[Found], reached: Reached, apply: &mut dyn FnMut(Record) -> Result<()>) -> Result<(usize, Reached)> {
+fn scan(
+    found: &[Found],
+    reached: Reached,
+    flush: Flush,
+    apply: &mut dyn FnMut(Record) -> Result<()>,
+) -> Result<(usize, Reached)> {
     let mut end = reached;
     let mut next = found.first().and_then(|found| found.first).unwrap_or(reached.position + 1);
     let mut last = 0;
+    let mut unproven = Unproven::default();
     for (index, Found { segment, begun, first }) in found.iter().enumerate() {
         if index > 0 && *first != Some(next) {
             break;
@@ -114,17 +120,50 @@ fn scan(found: &[Found], reached: Reached, apply: &mut dyn FnMut(Record) -> Resu
             if header.position != next {
                 break;
             }
+            unproven.add(&header, bytes, segment, segment.written());
             if header.position > reached.position {
                 apply(header.decode(bytes)?)?;
             }
-            segment.mark(Mark { position: header.position, time: header.time, offset: scanner.offset });
+            segment.mark(Mark { position: header.position, time: header.time, offset: segment.written() });
             end = Reached { position: header.position, time: header.time };
             next += 1;
             scanner.skip(&header);
+            segment.settle(scanner.offset);
         }
-        segment.settle(scanner.offset);
+    }
+    if flush == Flush::Durable {
+        unproven.write_again()?;
     }
     Ok((last, end))
+}
+
+/// The records of which no later one says that they had been flushed.
+///
+/// If the flush of the last batch failed and the process was restarted, the system may still show what it was unable to
+/// write, and report nothing on the next flush. So they are written again before anyone sees them.
+#[derive(Default)]
+struct Unproven {
+    records: VecDeque<(Position, Arc<Segment>, u64, Vec<u8>)>,
+}
+
+impl Unproven {
+    fn add(&mut self, header: &Header, bytes: &[u8], segment: &Arc<Segment>, offset: u64) {
+        while self.records.front().is_some_and(|record| record.0 <= header.flushed) {
+            self.records.pop_front();
+        }
+        let bytes = bytes[..header.checked_bytes()].to_vec();
+        self.records.push_back((header.position, segment.clone(), offset, bytes));
+    }
+
+    fn write_again(&self) -> Result<()> {
+        for (_, segment, offset, bytes) in &self.records {
+            segment.write(*offset, bytes)?;
+        }
+        for (_, segment, ..) in &self.records {
+            segment.sync()?;
+        }
+        Ok(())
+    }
 }
 
 /// Refuses a log that ends before something that had been flushed. `found` begins with its last segment; the result

@@ -4,6 +4,9 @@
 //! reading. So after opening the file's failures are hidden from redb: from the first failed write on, nothing more
 //! goes to the file, what redb writes is kept aside in memory, and the commit is reported as failed by
 //! [`FileTables::commit`]. The file then still holds the last good commit, and readers go on with its view.
+//!
+//! To try again, redb opens the file anew beside the failed instance ([`FileTables::renew`]). The new instance doesn't
+//! know the old one's readers and would reuse their pages, so it commits nothing until they are gone.
 
 use super::{Reached, TableView, Tables};
 use crate::error::{Code, Error, Result};
@@ -11,13 +14,13 @@ use crate::storage::medium::MediumFile;
 use crate::storage::view::{Direction, Range};
 use crate::storage::{Flush, Options};
 use bytes::Bytes;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use redb::{Database, OwnedAccessGuard, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Bound;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 /// Keys and values.
 const ENTRIES: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("entries");
@@ -32,27 +35,64 @@ const FORMAT: u64 = 1;
 const COPY_BYTES: usize = 4096;
 
 pub(in crate::storage) struct FileTables {
+    file: Arc<dyn MediumFile>,
+    options: Options,
+    instances: Mutex<Instances>,
+}
+
+struct Instances {
+    current: Instance,
+    /// Failed ones that still had readers.
+    retired: Vec<Instance>,
+}
+
+/// redb on the file.
+struct Instance {
     database: Database,
     file: Arc<GuardedFile>,
+    /// The views of it that may still be read.
+    views: Vec<Weak<FileView>>,
 }
 
 impl FileTables {
     /// Opens the tables in a file, creating them if it is empty.
     pub(in crate::storage) fn open(file: Arc<dyn MediumFile>, options: &Options) -> Result<FileTables> {
+        let current = Instance::open(file.clone(), options)?;
+        let instances = Mutex::new(Instances { current, retired: Vec::new() });
+        Ok(FileTables { file, options: options.clone(), instances })
+    }
+}
+
+impl Instance {
+    fn open(file: Arc<dyn MediumFile>, options: &Options) -> Result<Instance> {
         let file = Arc::new(GuardedFile {
             file,
             skips_sync: options.flush == Flush::Skip,
             hides_failures: AtomicBool::new(false),
             aside: RwLock::new(None),
         });
-        let opened = redb::Builder::new()
+        let database = redb::Builder::new()
             .set_cache_size(options.cache_bytes)
             .create_with_backend(Backend(file.clone()))
             .map_err(failed)?;
-        let tables = FileTables { database: opened, file };
-        tables.initialise()?;
-        tables.file.hides_failures.store(true, Ordering::Release);
-        Ok(tables)
+        let instance = Instance { database, file, views: Vec::new() };
+        instance.initialise()?;
+        instance.file.hides_failures.store(true, Ordering::Release);
+        Ok(instance)
+    }
+
+    /// How many of its views are in use.
+    fn readers(&mut self) -> usize {
+        self.views.retain(|view| view.strong_count() > 0);
+        self.views.len()
+    }
+
+    fn view(&mut self) -> Result<Arc<FileView>> {
+        let transaction = self.database.begin_read().map_err(failed)?;
+        let view = Arc::new(FileView { entries: transaction.open_table(ENTRIES).map_err(failed)? });
+        self.readers();
+        self.views.push(Arc::downgrade(&view));
+        Ok(view)
     }
 
     fn initialise(&self) -> Result<()> {
@@ -99,24 +139,42 @@ impl FileTables {
 
 impl Tables for FileTables {
     fn reached(&self) -> Result<Reached> {
-        let position = self.number(META_POSITION)?.unwrap_or_default();
-        let time = self.number(META_TIME)?.unwrap_or_default();
+        let instances = self.instances.lock();
+        let position = instances.current.number(META_POSITION)?.unwrap_or_default();
+        let time = instances.current.number(META_TIME)?.unwrap_or_default();
         Ok(Reached { position, time })
     }
 
     fn view(&self) -> Result<Arc<dyn TableView>> {
-        let transaction = self.database.begin_read().map_err(failed)?;
-        Ok(Arc::new(FileView { entries: transaction.open_table(ENTRIES).map_err(failed)? }))
+        Ok(self.instances.lock().current.view()?)
     }
 
     fn commit(&self, batch: &mut dyn Iterator<Item = (Bytes, Option<Bytes>)>, reached: Reached) -> Result<()> {
-        self.file.check()?;
-        self.transact(batch, reached)?;
-        self.file.check()
+        let mut instances = self.instances.lock();
+        instances.current.file.check()?;
+        instances.retired.retain_mut(|instance| instance.readers() > 0);
+        if let Some(retired) = instances.retired.first() {
+            retired.file.check()?;
+        }
+        instances.current.transact(batch, reached)?;
+        instances.current.file.check()
+    }
+
+    fn renew(&self) -> Result<Option<Arc<dyn TableView>>> {
+        let mut instances = self.instances.lock();
+        // One view is the published one; others may show older commits, which a new instance doesn't preserve.
+        if instances.current.file.check().is_ok() || instances.current.readers() > 1 || !instances.retired.is_empty() {
+            return Ok(None);
+        }
+        let mut renewed = Instance::open(self.file.clone(), &self.options)?;
+        let view = renewed.view()?;
+        let failed = std::mem::replace(&mut instances.current, renewed);
+        instances.retired.push(failed);
+        Ok(Some(view))
     }
 
     fn size_bytes(&self) -> u64 {
-        self.file.file.size().unwrap_or_default()
+        self.file.size().unwrap_or_default()
     }
 }
 
@@ -204,7 +262,7 @@ impl GuardedFile {
             None => Ok(()),
             Some(Aside { failure, .. }) => Err(Error::from(io::Error::new(failure.kind(), failure.to_string()))
                 .context(
-                    "the table file can't be written, so that nothing more is folded until the storage is opened anew",
+                    "the table file can't be written and nothing is folded into it; this is tried again every second",
                 )),
         }
     }

@@ -39,6 +39,10 @@ impl Tables for MemoryTables {
         Ok(())
     }
 
+    fn renew(&self) -> Result<Option<Arc<dyn TableView>>> {
+        Ok(None)
+    }
+
     fn size_bytes(&self) -> u64 {
         let map = self.current.lock().0.clone();
         map.0.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()

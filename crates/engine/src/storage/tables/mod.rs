@@ -28,6 +28,10 @@ pub(super) trait Tables: Send + Sync {
     /// Applies a batch, sorted by key, each key once, durably and together with how far it reaches.
     fn commit(&self, batch: &mut dyn Iterator<Item = (Bytes, Option<Bytes>)>, reached: Reached) -> Result<()>;
 
+    /// After a failed commit: makes another attempt possible, if it can be. A view that is returned shows the same
+    /// content and must replace the current one; commits fail until all older views are gone.
+    fn renew(&self) -> Result<Option<Arc<dyn TableView>>>;
+
     /// The bytes the store takes.
     fn size_bytes(&self) -> u64;
 }
