@@ -9,13 +9,16 @@
 //! eval EXPRESSION over DOCUMENT         the same, with the document's fields in scope
 //! match FILTER DOCUMENT                 `true`, `false`, or `error CODE`
 //! update DOCUMENT UPDATE [OPTIONS]      the document after, `no change`, or `error CODE`
+//! accumulate ACCUMULATOR over DOCUMENTS           the value over an array of documents
+//! window FUNCTION SORT over DOCUMENTS             the values, one a document, in the order of SORT
 //! ```
 //!
 //! Values are relaxed extended JSON, but an int64 is always `{"$numberLong": "…"}`, so that result types are seen.
 
 use bson::{Bson, RawDocumentBuf};
-use engine::document::Value;
-use engine::expression::{self, Environment, Parser, Scope};
+use engine::accumulator::{self, window::Rows};
+use engine::document::{Value, order};
+use engine::expression::{self, Accumulation, Environment, Parser, Scope, WindowExpression};
 use engine::filter::Filter;
 use engine::update::{self, Update, UpdateContext};
 use std::fmt::Write;
@@ -51,6 +54,11 @@ fn operator_tables_are_sorted_and_each_operator_has_a_script() {
     assert_table("expression", &names);
     let names: Vec<&str> = update::OPERATORS.iter().map(|operator| operator.name).collect();
     assert_table("update", &names);
+    let names: Vec<&str> = accumulator::ACCUMULATORS.iter().map(|kind| kind.name).collect();
+    assert_table("accumulator", &names);
+    let names = WindowExpression::names();
+    let own: Vec<&str> = names.into_iter().filter(|name| accumulator::find(name).is_none()).collect();
+    assert_table("window", &own);
 }
 
 /// Sorted by name without duplicates, and a golden file for each name.
@@ -134,6 +142,12 @@ fn run(statement: &str) -> String {
     match (verb, &arguments[..]) {
         ("eval", [expression]) => evaluate(expression, &RawDocumentBuf::new()),
         ("eval", [expression, document]) => evaluate(expression, &raw_document(document)),
+        ("accumulate", [accumulator, documents]) => {
+            printed(accumulate(&raw_document(accumulator), documents).map(bson::RawBson::from))
+        }
+        ("window", [function, sort, documents]) => {
+            printed(window(&raw_document(function), &raw_document(sort), documents).map(bson::RawBson::from))
+        }
         ("match", [filter, document]) => matches(&raw_document(filter), &raw_document(document)),
         ("update", [document, update]) => updated(&raw_document(document), update, None),
         ("update", [document, update, options]) => {
@@ -156,6 +170,53 @@ fn evaluate(expression: &Bson, document: &RawDocumentBuf) -> String {
         Ok(value) => json(Bson::try_from(bson::RawBson::from(value.or_null())).unwrap()).to_string(),
         Err(error) => format!("error {}", error.code.0),
     }
+}
+
+fn printed(result: engine::Result<bson::RawBson>) -> String {
+    match result {
+        Ok(value) => json(Bson::try_from(value).unwrap()).to_string(),
+        Err(error) => format!("error {}", error.code.0),
+    }
+}
+
+fn documents_of(documents: &Bson) -> Vec<RawDocumentBuf> {
+    documents.as_array().expect("an array of documents").iter().map(raw_document).collect()
+}
+
+/// What an accumulator makes of documents in one group.
+fn accumulate(accumulator: &RawDocumentBuf, documents: &Bson) -> engine::Result<bson::RawBson> {
+    let (name, argument) = accumulator.iter().next().unwrap().unwrap();
+    let parsed = Accumulation::parse_in_group(name.as_str(), argument, &mut Parser::new())?;
+    let (environment, group) = (Environment::fixed(), bson::rawdoc! { "_id": null });
+    let mut state = parsed.start(&Scope::new(&group, &environment))?;
+    for document in documents_of(documents) {
+        state.add(parsed.operand(&Scope::new(&document, &environment))?)?;
+    }
+    Ok(state.result()?.or_null().into())
+}
+
+/// What a window function gives for each document of one partition.
+fn window(function: &RawDocumentBuf, sort: &RawDocumentBuf, documents: &Bson) -> engine::Result<bson::RawBson> {
+    let sort_by = if sort.is_empty() { Vec::new() } else { order::parse_pattern(sort)? };
+    let parsed = WindowExpression::parse(function, &sort_by, &mut Parser::new())?;
+    let environment = Environment::fixed();
+    let descending: Vec<bool> = sort_by.iter().map(|field| field.descending).collect();
+    let mut keyed = Vec::new();
+    for document in documents_of(documents) {
+        keyed.push((order::sort_key(&document, &sort_by, None)?, document));
+    }
+    keyed.sort_by(|(a, _), (b, _)| {
+        order::compare_keys(a.iter().map(Value::or_null), b.iter().map(Value::or_null), &descending, None).unwrap()
+    });
+    let (keys, sorted): (Vec<_>, Vec<_>) = keyed.into_iter().unzip();
+    let mut operands = Vec::new();
+    for document in &sorted {
+        operands.push(parsed.operand(&Scope::new(document, &environment))?.into_owned());
+    }
+    let rows = Rows { operands: &operands, keys: &keys, descending: &descending, collator: None };
+    let mut values = bson::RawArrayBuf::new();
+    parsed.compute(&rows, &environment)?.iter().for_each(|value| values.push(value.or_null()));
+    Ok(values.into())
 }
 
 /// What a filter says of a document. The filter family calls its parser and its match here.

@@ -8,6 +8,7 @@ pub mod collation;
 pub mod compare;
 pub mod decimal;
 pub mod number;
+pub mod order;
 pub mod path;
 pub mod regex;
 pub mod row;

@@ -27,6 +27,9 @@ impl FieldPath {
             if part.is_empty() {
                 return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
             }
+            if part.contains('\0') {
+                return Err(Error::location(16411, "FieldPath field names may not contain '\0'."));
+            }
             if part.starts_with('$') && !matches!(part, "$id" | "$ref" | "$db") {
                 return Err(Error::location(
                     16410,
@@ -88,10 +91,10 @@ fn walk<'a>(value: RawBsonRef<'a>, path: &str) -> Result<Value<'a>> {
             let mut found = RawArrayBuf::new();
             for element in array {
                 let element = element?;
-                if matches!(element, RawBsonRef::Document(_) | RawBsonRef::Array(_)) {
-                    if let Some(value) = walk(element, path)?.get() {
-                        found.push(value);
-                    }
+                if matches!(element, RawBsonRef::Document(_))
+                    && let Some(value) = walk(element, path)?.get()
+                {
+                    found.push(value);
                 }
             }
             Ok(found.into())

@@ -15,6 +15,9 @@ pub(super) fn parse(text: &str, parser: &Parser) -> Result<Compiled> {
     if let Some(name) = text.strip_prefix("$$") {
         let (variable, path) = name.split_once('.').map_or((name, None), |(variable, path)| (variable, Some(path)));
         check_variable_name(variable)?;
+        if path == Some("") {
+            return Err(Error::location(40353, "FieldPath must not end with a '.'."));
+        }
         let path = path.map(FieldPath::parse).transpose()?;
         return Ok(Box::new(FieldReference { variable: parser.lookup(variable)?, path }));
     }

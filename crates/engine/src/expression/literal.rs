@@ -10,6 +10,9 @@ use bson::{RawBson, RawBsonRef};
 pub(super) const OPERATOR: Operator =
     Operator { name: "$literal", parse: |argument, _| Ok(Box::new(Literal::new(argument)) as Compiled) };
 
+/// The other name of `$literal`.
+pub(super) const CONST: Operator = Operator { name: "$const", parse: OPERATOR.parse };
+
 /// A constant.
 #[derive(Debug)]
 pub struct Literal {

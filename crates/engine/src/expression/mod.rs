@@ -4,23 +4,34 @@
 //! an unknown operator and COMPAT.md. An expression never knows where its document came from.
 
 mod abs;
+mod accumulate;
+mod accumulated;
 mod acos;
 mod acosh;
 mod add;
+mod all_elements_true;
 mod and;
+mod any_element_true;
+mod array_elem_at;
+mod array_to_object;
 mod asin;
 mod asinh;
 mod atan;
 mod atan2;
 mod atanh;
+mod avg;
+mod binary_size;
 mod bit_and;
 mod bit_not;
 mod bit_or;
 mod bit_xor;
 mod bitwise;
+mod bson_size;
 mod ceil;
 mod cmp;
 mod comparison;
+mod concat;
+mod concat_arrays;
 mod cond;
 mod cos;
 mod cosh;
@@ -29,46 +40,108 @@ mod divide;
 mod eq;
 mod exp;
 mod field;
+mod filter;
+mod first;
+mod first_n;
 mod floor;
+mod get_field;
 mod gt;
 mod gte;
 mod if_null;
+mod in_array;
+mod index_of_array;
+mod index_of_bytes;
+mod index_of_cp;
+mod is_array;
+mod last;
+mod last_n;
+mod let_variables;
 mod literal;
 mod ln;
 mod log;
 mod log10;
 mod lt;
 mod lte;
+mod ltrim;
+mod map;
+mod max;
+mod max_n;
+mod median;
+mod merge_objects;
+mod min;
+mod min_n;
 mod modulo;
 mod multiply;
 mod ne;
 mod not;
 mod numeric;
 mod object;
+mod object_to_array;
+mod operand;
 mod or;
 pub mod parser;
+mod percentile;
 mod pow;
 mod radians_to_degrees;
 mod rand;
+mod range;
+mod reduce;
+mod regex_arguments;
+mod regex_find;
+mod regex_find_all;
+mod regex_match;
+mod replace_all;
+mod replace_one;
+mod reverse_array;
 mod round;
+mod rtrim;
 pub mod scope;
+mod set_difference;
+mod set_equals;
+mod set_field;
+mod set_intersection;
+mod set_is_subset;
+mod set_union;
+mod sets;
 mod sigmoid;
 mod sin;
 mod sinh;
+mod size;
+mod slice;
+mod sort_array;
+mod split;
 mod sqrt;
+mod std_dev_pop;
+mod std_dev_samp;
+mod str_len_bytes;
+mod str_len_cp;
+mod strcasecmp;
+mod substr;
+mod substr_bytes;
+mod substr_cp;
 mod subtract;
+mod sum;
 mod switch;
 mod tan;
 mod tanh;
+mod text;
 mod timestamp;
+mod to_lower;
+mod to_upper;
+mod trim;
 mod trunc;
 mod ts_increment;
 mod ts_second;
+mod unset_field;
+mod window;
+mod zip;
 
+pub use accumulate::Accumulation;
 pub use field::FieldReference;
 pub use literal::Literal;
 pub use parser::{Parser, VariableId, arguments, exactly};
 pub use scope::{Binding, Environment, Scope};
+pub use window::WindowExpression;
 
 use crate::document::Value;
 use crate::error::{Error, Result};
@@ -123,55 +196,120 @@ pub static OPERATORS: &[Operator] = &[
     acos::OPERATOR,
     acosh::OPERATOR,
     add::OPERATOR,
+    all_elements_true::OPERATOR,
     and::OPERATOR,
+    any_element_true::OPERATOR,
+    array_elem_at::OPERATOR,
+    array_to_object::OPERATOR,
     asin::OPERATOR,
     asinh::OPERATOR,
     atan::OPERATOR,
     atan2::OPERATOR,
     atanh::OPERATOR,
+    avg::OPERATOR,
+    binary_size::OPERATOR,
     bit_and::OPERATOR,
     bit_not::OPERATOR,
     bit_or::OPERATOR,
     bit_xor::OPERATOR,
+    bson_size::OPERATOR,
     ceil::OPERATOR,
     cmp::OPERATOR,
+    concat::OPERATOR,
+    concat_arrays::OPERATOR,
     cond::OPERATOR,
+    literal::CONST,
     cos::OPERATOR,
     cosh::OPERATOR,
     degrees_to_radians::OPERATOR,
     divide::OPERATOR,
     eq::OPERATOR,
     exp::OPERATOR,
+    filter::OPERATOR,
+    first::OPERATOR,
+    first_n::OPERATOR,
     floor::OPERATOR,
+    get_field::OPERATOR,
     gt::OPERATOR,
     gte::OPERATOR,
     if_null::OPERATOR,
+    in_array::OPERATOR,
+    index_of_array::OPERATOR,
+    index_of_bytes::OPERATOR,
+    index_of_cp::OPERATOR,
+    is_array::OPERATOR,
+    last::OPERATOR,
+    last_n::OPERATOR,
+    let_variables::OPERATOR,
     literal::OPERATOR,
     ln::OPERATOR,
     log::OPERATOR,
     log10::OPERATOR,
     lt::OPERATOR,
     lte::OPERATOR,
+    ltrim::OPERATOR,
+    map::OPERATOR,
+    max::OPERATOR,
+    max_n::OPERATOR,
+    median::OPERATOR,
+    merge_objects::OPERATOR,
+    min::OPERATOR,
+    min_n::OPERATOR,
     modulo::OPERATOR,
     multiply::OPERATOR,
     ne::OPERATOR,
     not::OPERATOR,
+    object_to_array::OPERATOR,
     or::OPERATOR,
+    percentile::OPERATOR,
     pow::OPERATOR,
     radians_to_degrees::OPERATOR,
     rand::OPERATOR,
+    range::OPERATOR,
+    reduce::OPERATOR,
+    regex_find::OPERATOR,
+    regex_find_all::OPERATOR,
+    regex_match::OPERATOR,
+    replace_all::OPERATOR,
+    replace_one::OPERATOR,
+    reverse_array::OPERATOR,
     round::OPERATOR,
+    rtrim::OPERATOR,
+    set_difference::OPERATOR,
+    set_equals::OPERATOR,
+    set_field::OPERATOR,
+    set_intersection::OPERATOR,
+    set_is_subset::OPERATOR,
+    set_union::OPERATOR,
     sigmoid::OPERATOR,
     sin::OPERATOR,
     sinh::OPERATOR,
+    size::OPERATOR,
+    slice::OPERATOR,
+    sort_array::OPERATOR,
+    split::OPERATOR,
     sqrt::OPERATOR,
+    std_dev_pop::OPERATOR,
+    std_dev_samp::OPERATOR,
+    str_len_bytes::OPERATOR,
+    str_len_cp::OPERATOR,
+    strcasecmp::OPERATOR,
+    substr::OPERATOR,
+    substr_bytes::OPERATOR,
+    substr_cp::OPERATOR,
     subtract::OPERATOR,
+    sum::OPERATOR,
     switch::OPERATOR,
     tan::OPERATOR,
     tanh::OPERATOR,
+    to_lower::OPERATOR,
+    to_upper::OPERATOR,
+    trim::OPERATOR,
     trunc::OPERATOR,
     ts_increment::OPERATOR,
     ts_second::OPERATOR,
+    unset_field::OPERATOR,
+    zip::OPERATOR,
 ];
 
 /// Known names that are not our aim; refused by name.

@@ -1,6 +1,6 @@
 //! Object and array expressions: `{a: expression, …}` and `[expression, …]`.
 
-use super::{Compiled, Expression, Parser, Scope, parse as parse_any};
+use super::{Compiled, Expression, Literal, Parser, Scope, parse as parse_any};
 use crate::document::{Value, append};
 use crate::error::{Error, Result};
 use bson::{RawArray, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf};
@@ -25,8 +25,20 @@ pub(super) fn parse(document: &RawDocument, parser: &mut Parser) -> Result<Compi
             }
             fields.push((name.to_owned(), parse_any(value, parser)?));
         }
-        Ok(Box::new(ObjectExpression { fields }) as Compiled)
+        Ok(folded(ObjectExpression { fields }))
     })
+}
+
+/// A literal when all fields are constant.
+fn folded(object: ObjectExpression) -> Compiled {
+    let mut document = RawDocumentBuf::new();
+    for (name, field) in &object.fields {
+        match field.constant().map(|value| append(&mut document, name, value)) {
+            Some(Ok(())) => {}
+            _ => return Box::new(object),
+        }
+    }
+    Box::new(Literal::new(RawBsonRef::Document(&document)))
 }
 
 fn check_name(name: &str) -> Result<()> {

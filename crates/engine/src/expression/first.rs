@@ -1,0 +1,13 @@
+//! `{$first: array}`: the first element of an array.
+//!
+//! Missing when the array is empty, null when it is null or missing. Documented at
+//! <https://www.mongodb.com/docs/manual/reference/operator/aggregation/first/>.
+
+use super::Operator;
+use super::array_elem_at::end_of;
+use super::operand::function;
+
+pub(super) const OPERATOR: Operator = Operator {
+    name: "$first",
+    parse: |argument, parser| function("$first", argument, parser, |[array], _| end_of("$first", array, false)),
+};

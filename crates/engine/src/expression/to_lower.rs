@@ -1,0 +1,16 @@
+//! `{$toLower: value}`: a string with its ASCII letters in lower case.
+//!
+//! Other letters stay as they are. Other values are read as text, null as the empty string. Documented at
+//! <https://www.mongodb.com/docs/manual/reference/operator/aggregation/toLower/>.
+
+use super::operand::function;
+use super::{Environment, Operator, text};
+use crate::document::Value;
+use crate::error::Result;
+
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$toLower", parse: |argument, parser| function("$toLower", argument, parser, to_lower) };
+
+fn to_lower<'v>([value]: [Value<'v>; 1], _: &Environment) -> Result<Value<'v>> {
+    Ok(text::coerce(&value)?.to_ascii_lowercase().into())
+}
