@@ -301,3 +301,10 @@ pub fn render(steps: &[Step]) -> String {
     }
     text
 }
+
+/// The steps as JSON, indented, with a final newline.
+pub fn to_json(steps: &[Step]) -> String {
+    let mut text = serde_json::to_string_pretty(steps).expect("a step has no map with keys that are not texts");
+    text.push('\n');
+    text
+}

@@ -7,6 +7,7 @@
 //!
 //! This crate must not know bytes on disk, sockets, or any domain.
 
+pub mod advise;
 pub mod check;
 pub mod diff;
 pub mod error;
@@ -23,3 +24,8 @@ pub mod value;
 pub use error::{Error, Result};
 pub use language::{Checked, load, parse};
 pub use model::Model;
+
+/// Today's date in the system's time zone, from which forecasts count.
+pub fn today() -> jiff::civil::Date {
+    jiff::ZonedDateTime::now().date()
+}

@@ -1,5 +1,6 @@
 //! The `sheaf` binary: command line, configuration, wiring.
 
+mod command;
 mod log;
 mod serve;
 
@@ -18,11 +19,20 @@ struct Cli {
 enum Command {
     /// Serve a folder over MongoDB's wire protocol
     Serve(Box<serve::Arguments>),
+    /// Check, show and compare models
+    Model(command::model::Arguments),
+    /// Advise how a model's relations are best stored, with costs and forecasts
+    Advise(command::advise::Arguments),
+    /// Plan the indexes and shard keys of a model
+    Plan(command::plan::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(arguments) => serve::run(*arguments),
+        Command::Model(arguments) => return command::model::run(arguments),
+        Command::Advise(arguments) => return command::advise::run(arguments),
+        Command::Plan(arguments) => return command::plan::run(arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

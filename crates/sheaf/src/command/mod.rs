@@ -1,0 +1,48 @@
+//! The subcommands that work on a model without a database.
+
+pub(crate) mod advise;
+pub(crate) mod model;
+pub(crate) mod plan;
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Reads and checks a model; what is wrong goes to standard error.
+pub(crate) fn load(path: &Path) -> Result<::model::Checked, ExitCode> {
+    match ::model::load(path) {
+        Ok(checked) => {
+            if !checked.warnings.is_empty() {
+                complain(&checked.warnings.render(width(), std::io::stderr().is_terminal()));
+            }
+            Ok(checked)
+        }
+        Err(::model::Error::Refused(problems)) => {
+            complain(&problems.render(width(), std::io::stderr().is_terminal()));
+            Err(ExitCode::FAILURE)
+        }
+        Err(error) => {
+            complain(&format!("sheaf: {error}\n"));
+            Err(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// The terminal's width, as far as the environment tells.
+fn width() -> usize {
+    std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(100).clamp(40, 200)
+}
+
+/// Writes to standard output; a reader that has gone away ends the program quietly.
+pub(crate) fn print(text: &str) -> ExitCode {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Writes to standard error.
+pub(crate) fn complain(text: &str) {
+    // Nothing can be done if standard error is gone.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
