@@ -5,13 +5,17 @@
 
 use crate::log::{self, Format};
 use clap::Args;
+use engine::Engine;
 use serde::Deserialize;
 use std::fmt;
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{SignalKind, signal};
 use wire::{Address, Config, Listen, Server, Tls};
 
+const DEFAULT_DATA: &str = "data";
 const DEFAULT_PORT: u16 = 27017;
 const DEFAULT_BIND: &str = "127.0.0.1";
 const DEFAULT_LOG_LEVEL: &str = "info";
@@ -85,6 +89,10 @@ pub(crate) enum Failure {
     ConfigFile(PathBuf, String),
     /// The log can't be started.
     Log(String),
+    /// The folder can't be opened.
+    Engine(PathBuf, engine::Error),
+    /// The folder could not be closed in order.
+    Close(engine::Error),
     /// The server can't be started.
     Server(wire::ConfigError),
     /// The system refuses something we need.
@@ -96,6 +104,8 @@ impl fmt::Display for Failure {
         match self {
             Failure::ConfigFile(path, reason) => write!(f, "configuration file {}: {reason}", path.display()),
             Failure::Log(reason) => write!(f, "logging: {reason}"),
+            Failure::Engine(folder, error) => write!(f, "can't open the folder {}: {error}", folder.display()),
+            Failure::Close(error) => write!(f, "the folder could not be closed in order: {error}"),
             Failure::Server(error) => write!(f, "{error}"),
             Failure::System(error) => write!(f, "{error}"),
         }
@@ -166,17 +176,32 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let arguments = arguments.with_file()?;
     let level = arguments.log_level.as_deref().unwrap_or(DEFAULT_LOG_LEVEL);
     log::start(arguments.log_format.unwrap_or_default(), level).map_err(Failure::Log)?;
+    let folder = arguments.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DATA));
+    let engine = Engine::open(&folder, engine_options()).map_err(|error| Failure::Engine(folder, error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(arguments))
+    runtime.block_on(serve(arguments, engine.clone()))?;
+    drop(runtime);
+    engine.close().map_err(Failure::Close)
 }
 
-async fn serve(arguments: Arguments) -> Result<(), Failure> {
+/// The engine's clock and randomness, from the system.
+fn engine_options() -> engine::Options {
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+    let random = || {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).expect("the system gives random bytes");
+        u64::from_le_bytes(bytes)
+    };
+    engine::Options { storage: engine::storage::Options::default(), clock: Arc::new(clock), random: Arc::new(random) }
+}
+
+async fn serve(arguments: Arguments, engine: Engine) -> Result<(), Failure> {
     let stop = stop_signal()?;
     let config = arguments.server_config();
     if config.requires_auth() && !arguments.auth {
         tracing::info!("clients must authenticate, since the server listens beyond loopback");
     }
-    let server = Server::bind(config).await.map_err(Failure::Server)?;
+    let server = Server::bind(config, engine).await.map_err(Failure::Server)?;
     for address in server.addresses() {
         match address {
             Address::Tcp(address) => tracing::info!(%address, "listening: mongodb://{address}/"),

@@ -2,8 +2,10 @@
 
 use crate::config::{Config, ConfigError, Listen, Tls};
 use crate::connection::{self, Registered};
+use crate::session::SessionId;
 use crate::state::{Shared, count};
 use crate::stream::Stream;
+use engine::Engine;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -49,11 +51,11 @@ pub enum Address {
 }
 
 impl Server {
-    /// Listens at every address of the configuration.
+    /// Listens at every address of the configuration, to serve an engine.
     ///
     /// # Errors
     /// If an address can't be listened on, or the certificate or its key can't be used.
-    pub async fn bind(config: Config) -> Result<Server, ConfigError> {
+    pub async fn bind(config: Config, engine: Engine) -> Result<Server, ConfigError> {
         let tls = match &config.tls {
             Some(tls) => Some((acceptor(tls)?, tls.required)),
             None => None,
@@ -69,7 +71,7 @@ impl Server {
             };
             listeners.push(listener.map_err(|error| ConfigError::Listen(listen.clone(), error))?);
         }
-        Ok(Server { shared: Arc::new(Shared::new(config)), listeners, tls })
+        Ok(Server { shared: Arc::new(Shared::new(config, engine)), listeners, tls })
     }
 
     /// The addresses that are listened on, with the ports that were chosen.
@@ -127,6 +129,8 @@ async fn sweep_sessions(shared: Arc<Shared>) {
     loop {
         sleep(SESSION_SWEEP).await;
         let expired = shared.sessions.expire();
+        let in_engine: Vec<engine::SessionId> = expired.iter().map(SessionId::in_engine).collect();
+        shared.engine.end_sessions(&in_engine);
         if !expired.is_empty() {
             tracing::debug!(sessions = expired.len(), "sessions timed out");
         }

@@ -22,6 +22,15 @@ pub(crate) struct SessionId {
     pub(crate) user: [u8; 32],
 }
 
+impl SessionId {
+    /// The id that the engine knows it by: sessions of different users differ, whatever ids their clients chose.
+    pub(crate) fn in_engine(&self) -> engine::SessionId {
+        let mut id = self.id;
+        id.iter_mut().zip(self.user).for_each(|(byte, user)| *byte ^= user);
+        id
+    }
+}
+
 /// All sessions.
 #[derive(Default)]
 pub(crate) struct Sessions {

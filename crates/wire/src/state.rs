@@ -6,11 +6,12 @@ use crate::operation::Operation;
 use crate::session::Sessions;
 use bson::oid::ObjectId;
 use bson::{RawDocumentBuf, Timestamp};
+use engine::Engine;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
 
@@ -20,6 +21,8 @@ pub(crate) const BUDGET_UNIT_BYTES: usize = 4096;
 /// The state behind all connections.
 pub(crate) struct Shared {
     pub(crate) config: Config,
+    pub(crate) engine: Engine,
+    pub(crate) profile: Mutex<Profile>,
     /// Whether clients must authenticate.
     pub(crate) requires_auth: bool,
     pub(crate) started: Instant,
@@ -38,12 +41,23 @@ pub(crate) struct Shared {
     next_connection: AtomicU64,
     next_operation: AtomicI32,
     next_message: AtomicI32,
-    cluster_time: AtomicU64,
+}
+
+/// What `profile` was told.
+pub(crate) struct Profile {
+    /// The level of each database that has one.
+    pub(crate) levels: HashMap<String, i32>,
+    /// From how long on a command is slow.
+    pub(crate) slow_ms: i64,
+    /// The share of slow commands that is noted.
+    pub(crate) sample_rate: f64,
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config) -> Shared {
+    pub(crate) fn new(config: Config, engine: Engine) -> Shared {
         Shared {
+            engine,
+            profile: Mutex::new(Profile { levels: HashMap::new(), slow_ms: 100, sample_rate: 1.0 }),
             requires_auth: config.requires_auth(),
             started: Instant::now(),
             process_id: ObjectId::new(),
@@ -58,7 +72,6 @@ impl Shared {
             next_connection: AtomicU64::new(1),
             next_operation: AtomicI32::new(1),
             next_message: AtomicI32::new(1),
-            cluster_time: AtomicU64::new(0),
             config,
         }
     }
@@ -105,12 +118,9 @@ impl Shared {
         self.next_message.fetch_add(1, Ordering::Relaxed) & i32::MAX
     }
 
-    /// Now, as a cluster time that never goes back.
+    /// The cluster time.
     pub(crate) fn cluster_time(&self) -> Timestamp {
-        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let now = (seconds << 32) | 1;
-        let time = self.cluster_time.fetch_max(now, Ordering::Relaxed).max(now);
-        Timestamp { time: (time >> 32) as u32, increment: time as u32 }
+        self.engine.cluster_time()
     }
 }
 

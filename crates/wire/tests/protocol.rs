@@ -205,7 +205,7 @@ async fn too_many_connections_are_closed_at_once() {
 
 #[tokio::test]
 async fn stopping_closes_idle_connections_and_ends() {
-    let server = Server::bind(config()).await.expect("binds");
+    let server = Server::bind(config(), engine()).await.expect("binds");
     let Some(Address::Tcp(address)) = server.addresses().into_iter().next() else { panic!("a TCP address") };
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async move { stopped.await.unwrap_or(()) }));
@@ -222,8 +222,9 @@ async fn a_unix_socket_serves_and_its_file_goes_with_the_server() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("sheaf.sock");
     std::os::unix::net::UnixListener::bind(&path).expect("binds");
-    let server =
-        Server::bind(Config { listen: vec![Listen::Unix(path.clone())], ..config() }).await.expect("replaces it");
+    let server = Server::bind(Config { listen: vec![Listen::Unix(path.clone())], ..config() }, engine())
+        .await
+        .expect("replaces it");
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async move { stopped.await.unwrap_or(()) }));
     let mut stream = UnixStream::connect(&path).await.expect("connects");

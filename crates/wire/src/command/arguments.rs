@@ -140,6 +140,17 @@ impl<'a> Field<'a> for i64 {
     }
 }
 
+impl<'a> Field<'a> for f64 {
+    fn from_value(path: Path<'_>, value: RawBsonRef<'a>) -> Result<Self> {
+        match value {
+            RawBsonRef::Double(number) => Ok(number),
+            other => number(other)
+                .map(|number| number as f64)
+                .ok_or_else(|| path.wrong_type(value, &["double", "decimal", "long", "int"])),
+        }
+    }
+}
+
 impl<'a> Field<'a> for &'a str {
     fn from_value(path: Path<'_>, value: RawBsonRef<'a>) -> Result<Self> {
         value.as_str().ok_or_else(|| path.wrong_type(value, &["string"]))
@@ -266,6 +277,7 @@ pub(crate) fn is_generic(field: &str) -> bool {
                 | "shardVersion"
                 | "startOrContinueTransaction"
                 | "startTransaction"
+                | "serialization_context"
                 | "stmtId"
                 | "tracking_info"
                 | "txnNumber"
@@ -287,7 +299,7 @@ macro_rules! arguments {
         pub(crate) struct $name<$life> {
             $($(#[$field_meta])* pub(crate) $field: $kind,)*
             #[allow(dead_code)]
-            document: &$life ::bson::RawDocument,
+            whole: &$life ::bson::RawDocument,
         }
 
         #[allow(dead_code)]
@@ -305,6 +317,7 @@ macro_rules! arguments {
                 $name::parse_from(parent, $crate::command::Arguments::nested(document))
             }
 
+            #[allow(unused_variables)]
             fn parse_from(
                 parent: &str,
                 arguments: $crate::command::Arguments<$life>,
@@ -345,7 +358,7 @@ macro_rules! arguments {
                         Some(value) => value,
                         None => <$kind as Field<$life>>::missing(Path { parent, field: $key })?,
                     },)*
-                    document: arguments.document,
+                    whole: arguments.document,
                 })
             }
         }

@@ -1,6 +1,7 @@
 //! The arguments that every command takes: database, session and transaction, concerns, time limit, API version.
 
-use super::arguments::{number, type_name};
+use super::arguments::{is_null, number, type_name};
+use super::concern::{WriteConcern, check_read_concern};
 use super::{Command, Path};
 use crate::message::Message;
 use bson::RawDocument;
@@ -24,10 +25,10 @@ pub(crate) struct Generic<'a> {
     pub(crate) in_transaction: bool,
     /// `startTransaction: true`.
     pub(crate) starts_transaction: bool,
-    /// `readConcern`.
-    pub(crate) read_concern: Option<&'a RawDocument>,
+    /// `stmtId`.
+    pub(crate) statement_id: Option<i32>,
     /// `writeConcern`.
-    pub(crate) write_concern: Option<&'a RawDocument>,
+    pub(crate) write_concern: WriteConcern,
     /// `maxTimeMS`.
     pub(crate) max_time_ms: Option<u64>,
     /// `comment`.
@@ -36,6 +37,8 @@ pub(crate) struct Generic<'a> {
     pub(crate) api_strict: bool,
     /// `$readPreference`.
     pub(crate) read_preference: Option<&'a RawDocument>,
+    read_concern: Option<&'a RawDocument>,
+    has_write_concern: bool,
     api_version: Option<&'a str>,
     autocommit: Option<bool>,
 }
@@ -53,6 +56,7 @@ impl<'a> Generic<'a> {
                     generic.database = value.as_str().ok_or_else(|| path.wrong_type(value, &["string"]))?;
                     has_database = true;
                 }
+                _ if is_null(value) => {}
                 field => generic.take(field, path, value)?,
             }
         }
@@ -66,6 +70,7 @@ impl<'a> Generic<'a> {
         }
         generic.check_api(command)?;
         generic.check_transaction(command)?;
+        generic.check_concerns(command)?;
         Ok(generic)
     }
 
@@ -85,7 +90,11 @@ impl<'a> Generic<'a> {
                 self.starts_transaction = true;
             }
             "readConcern" => self.read_concern = Some(document()?),
-            "writeConcern" => self.write_concern = Some(document()?),
+            "writeConcern" => {
+                self.write_concern = WriteConcern::parse(document()?)?;
+                self.has_write_concern = true;
+            }
+            "stmtId" => self.statement_id = number(value).and_then(|number| i32::try_from(number).ok()),
             "maxTimeMS" => self.max_time_ms = Some(max_time_ms(value)?),
             "comment" => self.comment = Some(value),
             "apiVersion" => self.api_version = Some(value.as_str().ok_or_else(|| path.wrong_type(value, &["string"]))?),
@@ -127,6 +136,25 @@ impl<'a> Generic<'a> {
         Ok(())
     }
 
+    fn check_concerns(&self, command: &Command) -> Result<()> {
+        let refuse = |message: String| Err(Error::new(Code::INVALID_OPTIONS, message));
+        if let Some(concern) = self.read_concern {
+            check_read_concern(concern, command, self.starts_transaction)?;
+            if self.in_transaction && !self.starts_transaction && !concern.is_empty() {
+                return refuse("Only the first command in a transaction may specify a readConcern".to_owned());
+            }
+        }
+        if self.has_write_concern && !command.writes {
+            return refuse(format!("Command {} does not support writeConcern", command.name));
+        }
+        if self.has_write_concern && self.in_transaction && !command.name.ends_with("Transaction") {
+            let message =
+                "writeConcern is not allowed within a multi-statement transaction; give it to commitTransaction";
+            return refuse(message.to_owned());
+        }
+        Ok(())
+    }
+
     fn check_transaction(&mut self, command: &Command) -> Result<()> {
         let refuse = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
         if self.transaction_number.is_some() && self.session.is_none() {
@@ -138,6 +166,14 @@ impl<'a> Generic<'a> {
         match self.autocommit {
             None if self.starts_transaction => {
                 return refuse("'startTransaction' field requires 'autocommit' field to also be specified");
+            }
+            None if self.transaction_number.is_some() && !command.retryable => {
+                let message = format!(
+                    "txnNumber may only be provided for multi-document transactions and retryable write commands. \
+                     autocommit:false was not provided, and {} is not a retryable write command.",
+                    command.name
+                );
+                return Err(Error::location(50768, message));
             }
             None => return Ok(()),
             Some(true) => return refuse("Specifying autocommit=true is not allowed."),

@@ -4,15 +4,31 @@
 //! alone drives the lookup, `listCommands`, the error for an unknown name and the generated compatibility list.
 
 mod arguments;
+mod bulk_write;
+mod coll_mod;
+mod collections;
+mod concern;
 mod connection_status;
+mod count;
 mod current_op;
+mod databases;
+mod delete;
 mod diagnostic;
+mod distinct;
+mod documents;
+mod find;
+mod find_and_modify;
 mod generic;
+mod get_more;
 mod hello;
 mod host_info;
+mod indexes;
+mod insert;
+mod kill_cursors;
 mod kill_op;
 mod list_commands;
 mod log;
+mod maintenance;
 pub(crate) mod parameters;
 mod ping;
 mod replica_set;
@@ -22,10 +38,13 @@ mod sasl;
 mod serve;
 mod server_status;
 mod sessions;
+mod statistics;
+mod transactions;
 mod unsupported;
+mod update;
 mod users;
 
-pub(crate) use arguments::{Arguments, Flag, Path, arguments, number};
+pub(crate) use arguments::{Arguments, Flag, Path, arguments, number, type_name};
 pub(crate) use generic::Generic;
 pub(crate) use serve::serve;
 
@@ -56,6 +75,14 @@ pub struct Command {
     pub(crate) admin_only: bool,
     /// Whether it may run within a transaction.
     pub(crate) in_transaction: bool,
+    /// Whether it takes every `readConcern`.
+    pub(crate) reads: bool,
+    /// Whether it takes a `writeConcern`.
+    pub(crate) writes: bool,
+    /// Whether it may be retried by its `txnNumber`.
+    pub(crate) retryable: bool,
+    /// Whether `maxTimeMS` is its own, and not the time it may take.
+    pub(crate) own_time_limit: bool,
     /// The counter of `serverStatus` it adds to.
     pub(crate) counter: Counter,
     /// Who may run it.
@@ -73,6 +100,10 @@ impl Command {
         stable_api: false,
         admin_only: false,
         in_transaction: false,
+        reads: false,
+        writes: false,
+        retryable: false,
+        own_time_limit: false,
         counter: Counter::Command,
         rights: Rights::LoggedIn,
         run: Run::Now(|_, _| Err(Error::internal("a command without behaviour"))),
@@ -83,6 +114,10 @@ impl Command {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counter {
     Command,
+    GetMore,
+    Query,
+    /// It counts its statements itself.
+    None,
 }
 
 /// How a command runs: it writes its reply's fields, without `ok`, or fails.
@@ -133,36 +168,63 @@ impl<'c> Context<'c> {
 
 /// All commands, sorted by name.
 pub static TABLE: &[&Command] = &[
+    &transactions::ABORT,
     &diagnostic::BUILD_INFO,
+    &bulk_write::COMMAND,
+    &coll_mod::COMMAND,
+    &statistics::COLLECTION,
+    &transactions::COMMIT,
     &connection_status::COMMAND,
+    &count::COMMAND,
+    &collections::CREATE,
+    &indexes::CREATE,
     &roles::CREATE,
     &users::CREATE,
     &current_op::COMMAND,
+    &statistics::DATA,
+    &statistics::DATABASE,
+    &delete::COMMAND,
+    &distinct::COMMAND,
+    &collections::DROP,
     &roles::DROP_ALL,
     &users::DROP_ALL,
+    &databases::DROP,
+    &indexes::DROP,
     &roles::DROP,
     &users::DROP,
     &sessions::END_SESSIONS,
     &diagnostic::FEATURES,
+    &find::COMMAND,
+    &find_and_modify::COMMAND,
+    &maintenance::FSYNC,
     &diagnostic::GET_CMD_LINE_OPTS,
+    &maintenance::DEFAULT_CONCERN,
     &log::GET_LOG,
+    &get_more::COMMAND,
     &parameters::GET_PARAMETER,
     &roles::GRANT_PRIVILEGES,
     &roles::GRANT_ROLES,
     &users::GRANT,
     &hello::HELLO,
     &host_info::COMMAND,
+    &insert::COMMAND,
     &users::INVALIDATE,
     &hello::IS_MASTER,
     &sessions::KILL_ALL_SESSIONS,
     &sessions::KILL_ALL_SESSIONS_BY_PATTERN,
+    &kill_cursors::COMMAND,
     &kill_op::COMMAND,
     &sessions::KILL_SESSIONS,
+    &collections::LIST,
     &list_commands::COMMAND,
+    &databases::LIST,
+    &indexes::LIST,
     &log::LOG_ROTATE,
     &sasl::LOGOUT,
     &ping::COMMAND,
+    &maintenance::PROFILE,
     &sessions::REFRESH_SESSIONS,
+    &collections::RENAME,
     &replica_set::GET_CONFIG,
     &replica_set::GET_STATUS,
     &roles::REVOKE_PRIVILEGES,
@@ -175,9 +237,11 @@ pub static TABLE: &[&Command] = &[
     &parameters::SET_PARAMETER,
     &sessions::START_SESSION,
     &diagnostic::TOP,
+    &update::COMMAND,
     &roles::UPDATE,
     &users::UPDATE,
     &users::INFO,
+    &maintenance::VALIDATE,
     &diagnostic::WHATS_MY_URI,
 ];
 

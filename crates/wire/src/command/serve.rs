@@ -1,5 +1,6 @@
 //! A request's way through the server: name, generic arguments, session, rights, run, reply.
 
+use super::concern::WriteConcern;
 use super::{Command, Context, Counter, Generic, Run, reply};
 use crate::auth;
 use crate::connection::{Client, compress_reply};
@@ -39,15 +40,19 @@ impl Drop for Running<'_> {
 /// Runs a request and builds its reply.
 pub(crate) async fn serve(shared: &Arc<Shared>, client: &mut Client, message: &Message, response_to: i32) -> Answer {
     let mut writer = reply::begin(message);
-    let mut more_to_come = false;
-    let mut secret = false;
-    let outcome = run(shared, client, message, &mut writer, &mut more_to_come, &mut secret).await;
-    match outcome {
-        Ok(()) => reply::write_ok(&mut writer, shared),
-        Err(error) => {
+    let mut ending = Ending::default();
+    match run(shared, client, message, &mut writer, &mut ending).await {
+        Ok(()) => {
+            ending.write_concern.write_error(&mut writer);
+            reply::write_ok(&mut writer, shared);
+        }
+        Err(mut error) => {
             count(&shared.metrics.asserts_user, 1);
             tracing::debug!(connection = client.info.id, %error, "command failed");
-            more_to_come = false;
+            ending.more_to_come = false;
+            if ending.retryable && RETRYABLE.contains(&error.code) {
+                error = error.with_label("RetryableWriteError");
+            }
             reply::write_error(&mut writer, &error, shared);
         }
     }
@@ -55,6 +60,7 @@ pub(crate) async fn serve(shared: &Arc<Shared>, client: &mut Client, message: &M
     if message.more_to_come {
         return Answer { frame: None, request_id, more_to_come: false };
     }
+    let Ending { more_to_come, secret, .. } = ending;
     let mut frame = reply::finish(writer, message, request_id, response_to, more_to_come);
     if !secret {
         frame = compress_reply(frame, message, &client.compressors);
@@ -62,13 +68,38 @@ pub(crate) async fn serve(shared: &Arc<Shared>, client: &mut Client, message: &M
     Answer { frame: Some(frame), request_id, more_to_come }
 }
 
+/// What a run leaves to the reply's end.
+#[derive(Default)]
+struct Ending {
+    more_to_come: bool,
+    /// Not to be compressed.
+    secret: bool,
+    /// A write that the driver may run again.
+    retryable: bool,
+    write_concern: WriteConcern,
+}
+
+/// Errors after which a retryable write is worth another try.
+const RETRYABLE: &[Code] = &[
+    Code::HOST_UNREACHABLE,
+    Code::HOST_NOT_FOUND,
+    Code::NETWORK_TIMEOUT,
+    Code::SHUTDOWN_IN_PROGRESS,
+    Code::PRIMARY_STEPPED_DOWN,
+    Code::EXCEEDED_TIME_LIMIT,
+    Code::INTERRUPTED_AT_SHUTDOWN,
+    Code::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
+    Code::NOT_WRITABLE_PRIMARY,
+    Code::NOT_PRIMARY_NO_SECONDARY_OK,
+    Code::NOT_PRIMARY_OR_SECONDARY,
+];
+
 async fn run(
     shared: &Arc<Shared>,
     client: &mut Client,
     message: &Message,
     writer: &mut crate::bson::Writer,
-    more_to_come: &mut bool,
-    secret: &mut bool,
+    ending: &mut Ending,
 ) -> Result<()> {
     if let Some(error) = &message.invalid {
         return Err(reply::invalid_bson(error));
@@ -86,11 +117,15 @@ async fn run(
         return Err(Error::new(Code::UNSUPPORTED_OP_QUERY_COMMAND, message));
     }
     let command = super::find(called)?;
-    *secret = UNCOMPRESSED.contains(&command.name);
+    ending.secret = UNCOMPRESSED.contains(&command.name);
     let generic = Generic::parse(message, command)?;
+    ending.retryable =
+        generic.transaction_number.is_some() && (command.retryable || command.name.ends_with("Transaction"));
+    ending.write_concern = generic.write_concern.clone();
     count_operation(shared, command);
     let id = shared.next_operation_id();
-    let operation = Arc::new(Operation::start(id, command.name, message.body_bytes(), generic.max_time_ms));
+    let max_time_ms = generic.max_time_ms.filter(|_| !command.own_time_limit);
+    let operation = Arc::new(Operation::start(id, command.name, message.body_bytes(), max_time_ms));
     let info = client.info.clone();
     *info.operation.lock() = Some(operation.clone());
     let _running = Running(&info);
@@ -101,7 +136,7 @@ async fn run(
         Run::Now(run) => run(&mut context, writer)?,
         Run::Later(run) => run(&mut context, writer).await?,
     }
-    *more_to_come = context.more_to_come && message.exhaust_allowed;
+    ending.more_to_come = context.more_to_come && message.exhaust_allowed;
     Ok(())
 }
 
@@ -112,6 +147,9 @@ fn is_hello(name: &str) -> bool {
 fn count_operation(shared: &Shared, command: &Command) {
     let counter = match command.counter {
         Counter::Command => &shared.metrics.command,
+        Counter::GetMore => &shared.metrics.getmore,
+        Counter::Query => &shared.metrics.query,
+        Counter::None => return,
     };
     count(counter, 1);
 }

@@ -109,10 +109,8 @@ fn named(ctx: &Context<'_>) -> Result<Vec<SessionId>> {
 }
 
 fn end(ctx: &mut Context<'_>) -> Result<()> {
-    for id in named(ctx)? {
-        ctx.shared.sessions.end(&id);
-    }
-    ctx.client.noted_session = None;
+    let ids = named(ctx)?;
+    forget(ctx, &ids);
     Ok(())
 }
 
@@ -151,11 +149,18 @@ fn kill_all(ctx: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-fn end_and_interrupt(ctx: &mut Context<'_>, ids: &[SessionId]) {
+/// Ends sessions here and in the engine, with their cursors and transactions.
+fn forget(ctx: &mut Context<'_>, ids: &[SessionId]) {
     for id in ids {
         ctx.shared.sessions.end(id);
     }
+    let in_engine: Vec<engine::SessionId> = ids.iter().map(SessionId::in_engine).collect();
+    ctx.shared.engine.end_sessions(&in_engine);
     ctx.client.noted_session = None;
+}
+
+fn end_and_interrupt(ctx: &mut Context<'_>, ids: &[SessionId]) {
+    forget(ctx, ids);
     for connection in ctx.shared.connections() {
         let running = connection.operation.lock().clone();
         let Some(operation) = running.filter(|operation| operation.id != ctx.operation.id) else { continue };

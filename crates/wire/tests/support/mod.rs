@@ -23,8 +23,21 @@ pub fn config() -> Config {
     }
 }
 
+/// An engine in memory.
+pub fn engine() -> engine::Engine {
+    let clock = || std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_millis() as i64;
+    let random = || {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).expect("random bytes");
+        u64::from_le_bytes(bytes)
+    };
+    let storage = engine::storage::Options::default();
+    let options = engine::Options { storage, clock: std::sync::Arc::new(clock), random: std::sync::Arc::new(random) };
+    engine::Engine::in_memory(options).expect("opens")
+}
+
 pub async fn start(config: Config) -> SocketAddr {
-    let server = Server::bind(config).await.expect("binds");
+    let server = Server::bind(config, engine()).await.expect("binds");
     let Some(Address::Tcp(address)) = server.addresses().into_iter().next() else { panic!("a TCP address") };
     tokio::spawn(server.serve(pending()));
     address

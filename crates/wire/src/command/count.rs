@@ -1,0 +1,52 @@
+//! `count`: how many documents match.
+
+use super::documents::{Hint, put_count, to_owned};
+use super::{Command, Context, Flag, Path, Run, arguments};
+use crate::auth::{Action, Rights};
+use crate::bson::Writer;
+use bson::RawDocument;
+use bson::raw::RawBsonRef;
+use engine::Result;
+use engine::operation::{Count, Query};
+
+/// The command.
+pub(crate) static COMMAND: Command = Command {
+    name: "count",
+    help: "counts documents that match",
+    stable_api: true,
+    reads: true,
+    rights: Rights::Collection(Action::Find),
+    run: Run::Now(run),
+    ..Command::DEFAULT
+};
+
+arguments! {
+    struct Arguments<'a> {
+        query: Option<&'a RawDocument> = "query",
+        limit: Option<i64> = "limit",
+        skip: Option<i64> = "skip",
+        hint: Option<Hint<'a>> = "hint",
+        collation: Option<&'a RawDocument> = "collation",
+        fields: Option<RawBsonRef<'a>> = "fields",
+        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        raw_data: Flag = "rawData",
+        mirrored: Flag = "mirrored",
+    }
+}
+
+fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
+    let namespace = ctx.collection()?;
+    let arguments = Arguments::parse(ctx)?;
+    let skip = Path { parent: "count", field: "skip" }.at_least(arguments.skip.unwrap_or(0), 0)? as u64;
+    let query = Query {
+        filter: to_owned(arguments.query).unwrap_or_default(),
+        skip,
+        limit: arguments.limit.unwrap_or(0).unsigned_abs(),
+        hint: arguments.hint.and_then(Hint::to_owned),
+        collation: to_owned(arguments.collation),
+        ..Query::default()
+    };
+    let counted = ctx.shared.engine.count(&ctx.engine_context(), &Count { namespace, query })?;
+    put_count(reply, "n", counted);
+    Ok(())
+}
