@@ -535,7 +535,8 @@ impl<'a> Statement<'a> {
             return Ok(());
         }
         let id: bson::RawBson = id_of(after)?.into();
-        let info = rawdoc! { "failingDocumentId": id, "details": validator.document.clone() };
+        let info =
+            rawdoc! { "failingDocumentId": id, "details": validator.filter.explain_failure(after, &environment)? };
         Err(Error::new(Code::DOCUMENT_VALIDATION_FAILURE, "Document failed validation").with_info(info))
     }
 

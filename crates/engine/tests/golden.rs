@@ -8,6 +8,8 @@
 //! eval EXPRESSION                       the value, `missing`, or `error CODE`
 //! eval EXPRESSION over DOCUMENT         the same, with the document's fields in scope
 //! match FILTER DOCUMENT                 `true`, `false`, or `error CODE`
+//! project SPEC DOCUMENT [FILTER]        the document that comes out of a `find` projection, or `error CODE`
+//! set SPEC DOCUMENT                     the document with computed fields, or `error CODE`
 //! update DOCUMENT UPDATE [OPTIONS]      the document after, `no change`, or `error CODE`
 //! accumulate ACCUMULATOR over DOCUMENTS           the value over an array of documents
 //! window FUNCTION SORT over DOCUMENTS             the values, one a document, in the order of SORT
@@ -19,7 +21,8 @@ use bson::{Bson, RawDocumentBuf};
 use engine::accumulator::{self, window::Rows};
 use engine::document::{Value, order};
 use engine::expression::{self, Accumulation, Environment, Parser, Scope, WindowExpression};
-use engine::filter::Filter;
+use engine::filter::{self, Filter};
+use engine::projection::{AddFields, Mode, Projection};
 use engine::update::{self, Update, UpdateContext};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -54,6 +57,8 @@ fn operator_tables_are_sorted_and_each_operator_has_a_script() {
     assert_table("expression", &names);
     let names: Vec<&str> = update::OPERATORS.iter().map(|operator| operator.name).collect();
     assert_table("update", &names);
+    let names: Vec<&str> = filter::OPERATORS.iter().map(|operator| operator.name).collect();
+    assert_table("filter", &names);
     let names: Vec<&str> = accumulator::ACCUMULATORS.iter().map(|kind| kind.name).collect();
     assert_table("accumulator", &names);
     let names = WindowExpression::names();
@@ -149,6 +154,13 @@ fn run(statement: &str) -> String {
             printed(window(&raw_document(function), &raw_document(sort), documents).map(bson::RawBson::from))
         }
         ("match", [filter, document]) => matches(&raw_document(filter), &raw_document(document)),
+        ("project", [specification, document]) => {
+            projected(&raw_document(specification), &raw_document(document), &RawDocumentBuf::new())
+        }
+        ("project", [specification, document, filter]) => {
+            projected(&raw_document(specification), &raw_document(document), &raw_document(filter))
+        }
+        ("set", [specification, document]) => with_fields(&raw_document(specification), &raw_document(document)),
         ("update", [document, update]) => updated(&raw_document(document), update, None),
         ("update", [document, update, options]) => {
             updated(&raw_document(document), update, Some(&raw_document(options)))
@@ -222,6 +234,24 @@ fn window(function: &RawDocumentBuf, sort: &RawDocumentBuf, documents: &Bson) ->
 /// What a filter says of a document. The filter family calls its parser and its match here.
 fn matches(_filter: &RawDocumentBuf, _document: &RawDocumentBuf) -> String {
     "the filter family is not wired into tests/golden.rs yet".to_owned()
+}
+
+/// What a `find` projection makes of a document that matched a filter.
+fn projected(specification: &RawDocumentBuf, document: &RawDocumentBuf, filter: &RawDocumentBuf) -> String {
+    let environment = Environment::fixed();
+    let project = || {
+        let filter = Filter::parse(filter, &mut Parser::new(), None)?;
+        let projection = Projection::parse(specification, Some(&filter), &mut Parser::new(), Mode::Find)?;
+        let position = filter.matched_position(document, &environment)?.map(|(_, position)| position);
+        projection.apply(document, &environment, position)
+    };
+    printed(project().map(bson::RawBson::Document))
+}
+
+/// What computed fields make of a document.
+fn with_fields(specification: &RawDocumentBuf, document: &RawDocumentBuf) -> String {
+    let parsed = AddFields::parse(specification, &mut Parser::new());
+    printed(parsed.and_then(|fields| fields.apply(document, &Environment::fixed())).map(bson::RawBson::Document))
 }
 
 /// What an update makes of a document. Options: `arrayFilters`, `query` (for the positional `$`), `inserting`.

@@ -14,6 +14,7 @@ impl Node {
             Node::Not { node, .. } => negation(node),
             Node::Path { path, test } => field(path.as_str(), RawBsonRef::Document(&test.describe())),
             Node::Expr(condition) => field("$expr", condition.written()),
+            Node::Schema(schema) => field("$jsonSchema", RawBsonRef::Document(schema.written())),
             Node::Sample(rate) => rawdoc! { "$sampleRate": *rate },
             Node::Always(true) => RawDocumentBuf::new(),
             Node::Always(false) => rawdoc! { "$alwaysFalse": 1 },

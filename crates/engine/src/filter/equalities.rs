@@ -9,10 +9,11 @@ use crate::document::FieldPath;
 use crate::error::{Code, Error, Result};
 use bson::RawBson;
 
-/// Gathers the equalities of a tree, in its order.
+/// Gathers the equalities of a tree, ordered by path.
 pub(super) fn collect(root: &Node) -> Result<Vec<(FieldPath, RawBson)>> {
     let mut found = Vec::new();
     gather(root, &mut found)?;
+    found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
 }
 

@@ -31,11 +31,13 @@ mod elem_match;
 mod eq;
 mod equalities;
 mod exists;
+mod explain_failure;
 pub mod expr;
 mod gt;
 mod gte;
 mod r#in;
 mod inequality;
+pub mod json_schema;
 mod lt;
 mod lte;
 mod modulo;
@@ -84,6 +86,7 @@ pub static OPERATORS: &[Operator] = &[
     gt::OPERATOR,
     gte::OPERATOR,
     r#in::OPERATOR,
+    json_schema::OPERATOR,
     lt::OPERATOR,
     lte::OPERATOR,
     modulo::OPERATOR,

@@ -1,6 +1,6 @@
 //! The tree of a filter, and matching it.
 
-use super::{Bounds, IndexTraits, Predicate, expr::ExprCondition};
+use super::{Bounds, IndexTraits, Predicate, expr::ExprCondition, json_schema::JsonSchema};
 use crate::document::traverse;
 use crate::document::{FieldPath, collation::Collator};
 use crate::error::Result;
@@ -34,6 +34,8 @@ pub enum Node {
     },
     /// `$expr`.
     Expr(Arc<ExprCondition>),
+    /// `$jsonSchema`.
+    Schema(Arc<JsonSchema>),
     /// `$sampleRate`.
     Sample(f64),
     /// Every document, or none.
@@ -79,7 +81,7 @@ impl Node {
         match flat.len() {
             0 => Node::Always(true),
             1 => flat.swap_remove(0),
-            _ => Node::And(flat),
+            _ => Node::And(sorted(flat)),
         }
     }
 
@@ -96,13 +98,50 @@ impl Node {
         match flat.len() {
             0 => Node::Always(false),
             1 => flat.swap_remove(0),
-            _ => Node::Or(flat),
+            _ => Node::Or(sorted(flat)),
         }
     }
 
     /// A condition on a path.
     pub fn path(path: &str, test: impl Predicate + 'static) -> Node {
         Node::Path { path: FieldPath::unchecked(path), test: Arc::new(test) }
+    }
+
+    fn own_path(&self) -> &str {
+        match self {
+            Node::Path { path, .. } => path.as_str(),
+            _ => "",
+        }
+    }
+
+    fn kind_rank(&self) -> u8 {
+        match self {
+            Node::And(_) => 0,
+            Node::Or(_) => 1,
+            Node::Path { test, .. } => match (test.name(), test.elements()) {
+                ("$elemMatch", Some((_, true))) => 2,
+                ("$elemMatch", _) => 3,
+                ("$size", _) => 4,
+                ("$eq", _) => 5,
+                ("$lte", _) => 6,
+                ("$lt", _) => 7,
+                ("$gt", _) => 8,
+                ("$gte", _) => 9,
+                ("$regex", _) => 10,
+                ("$mod", _) => 11,
+                ("$exists", _) => 12,
+                ("$in", _) => 13,
+                ("$bitsAllSet", _) => 14,
+                ("$bitsAllClear", _) => 15,
+                ("$bitsAnySet", _) => 16,
+                ("$bitsAnyClear", _) => 17,
+                _ => 20,
+            },
+            Node::Not { .. } => 18,
+            Node::Nor(_) => 19,
+            Node::Expr(_) | Node::Schema(_) | Node::Sample(_) => 21,
+            Node::Always(_) => 22,
+        }
     }
 
     /// A negation, under the name it was written by.
@@ -138,6 +177,10 @@ impl Node {
                 Subject::Document(document) => condition.matches(document, matching.environment),
                 Subject::Named(_) | Subject::Element(_) => Ok(false),
             },
+            Node::Schema(schema) => match subject {
+                Subject::Document(document) => schema.matches(document),
+                Subject::Named(_) | Subject::Element(_) => Ok(false),
+            },
             Node::Sample(rate) => Ok((matching.environment.random)() < *rate),
             Node::Always(value) => Ok(*value),
         }
@@ -155,6 +198,7 @@ impl Node {
                 true
             }
             Node::Expr(condition) => crate::expression::collect(condition.expression(), paths),
+            Node::Schema(_) => false,
             Node::Sample(_) | Node::Always(_) => true,
         }
     }
@@ -219,6 +263,13 @@ impl Node {
             _ => false,
         }
     }
+}
+
+/// The parts in MongoDB's order: by kind, then by path. `explain` shows it, and of several conditions that matched through
+/// an array the last one gives the positional `$` its position.
+fn sorted(mut nodes: Vec<Node>) -> Vec<Node> {
+    nodes.sort_by(|a, b| (a.kind_rank(), a.own_path()).cmp(&(b.kind_rank(), b.own_path())));
+    nodes
 }
 
 /// Whether all parts are equalities on one path: such a disjunction is one condition, and its match has a position.

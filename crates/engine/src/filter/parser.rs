@@ -67,6 +67,10 @@ impl<'p> Parser<'p> {
         if name.starts_with('$') && !matches!(name, "$ref" | "$id" | "$db") {
             return match find(name).map(|operator| &operator.parse) {
                 Some(Parse::Top(parse)) => self.nested(|parser| parse(value, parser)),
+                _ if name == "$text" => {
+                    self.whole_document_only(name)?;
+                    Err(unknown_at_top(name))
+                }
                 _ => Err(unknown_at_top(name)),
             };
         }

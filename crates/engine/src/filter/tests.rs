@@ -95,3 +95,76 @@ fn bounds_of_conditions() {
     assert_eq!(bounds(rawdoc! { "a": [1, 2] }, multikey), Some((2, false)));
     assert_eq!(bounds(rawdoc! { "a": { "$regex": "^ab" } }, single), Some((2, true)));
 }
+
+#[test]
+fn a_refused_document_is_explained() {
+    let explain = |document, candidate: RawDocumentBuf| {
+        filter(document).explain_failure(&candidate, &Environment::fixed()).unwrap()
+    };
+    assert_eq!(
+        explain(rawdoc! { "a": { "$gt": 5 } }, rawdoc! { "a": 3 }),
+        rawdoc! {
+            "operatorName": "$gt", "specifiedAs": { "a": { "$gt": 5 } },
+            "reason": "comparison failed", "consideredValue": 3
+        }
+    );
+    assert_eq!(
+        explain(rawdoc! { "$or": [{ "a": 1 }, { "b": { "$type": "int" } }] }, rawdoc! { "b": "x" }),
+        rawdoc! { "operatorName": "$or", "clausesNotSatisfied": [
+            { "index": 0, "details": {
+                "operatorName": "$eq", "specifiedAs": { "a": { "$eq": 1 } }, "reason": "field was missing" } },
+            { "index": 1, "details": {
+                "operatorName": "$type", "specifiedAs": { "b": { "$type": [16] } }, "reason": "type did not match",
+                "consideredValue": "x", "consideredType": "string" } }
+        ] }
+    );
+    assert_eq!(
+        explain(rawdoc! { "$nor": [{ "a": { "$in": [1, 2] } }] }, rawdoc! { "a": 2 }),
+        rawdoc! { "operatorName": "$nor", "clausesSatisfied": [
+            { "index": 0, "details": {
+                "operatorName": "$in", "specifiedAs": { "a": { "$in": [1, 2] } },
+                "reason": "matching value found in array", "consideredValue": 2 } }
+        ] }
+    );
+}
+
+#[test]
+fn a_failed_schema_is_explained() {
+    let schema = rawdoc! { "$jsonSchema": {
+        "title": "person",
+        "required": ["name", "age"],
+        "properties": {
+            "name": { "bsonType": "string", "minLength": 2, "description": "at least two characters" },
+            "tags": { "items": { "type": "string" } },
+            "n": { "minimum": 1, "exclusiveMinimum": true }
+        },
+        "additionalProperties": false
+    } };
+    let candidate = rawdoc! { "name": "x", "tags": ["a", 2], "n": 1, "other": 5 };
+    let explained = filter(schema).explain_failure(&candidate, &Environment::fixed()).unwrap();
+    assert_eq!(
+        explained,
+        rawdoc! { "operatorName": "$jsonSchema", "title": "person", "schemaRulesNotSatisfied": [
+            { "operatorName": "properties", "propertiesNotSatisfied": [
+                { "propertyName": "name", "description": "at least two characters", "details": [
+                    { "operatorName": "minLength", "specifiedAs": { "minLength": 2 },
+                      "reason": "specified string length was not satisfied", "consideredValue": "x" }
+                ] },
+                { "propertyName": "tags", "details": [
+                    { "operatorName": "items", "reason": "At least one item did not match the sub-schema",
+                      "itemIndex": 1, "details": [
+                        { "operatorName": "type", "specifiedAs": { "type": "string" },
+                          "reason": "type did not match", "consideredValue": 2, "consideredType": "int" }
+                    ] }
+                ] },
+                { "propertyName": "n", "details": [
+                    { "operatorName": "minimum", "specifiedAs": { "minimum": 1, "exclusiveMinimum": true },
+                      "reason": "comparison failed", "consideredValue": 1 }
+                ] }
+            ] },
+            { "operatorName": "required", "specifiedAs": { "required": ["name", "age"] }, "missingProperties": ["age"] },
+            { "operatorName": "additionalProperties", "specifiedAs": { "additionalProperties": false },
+              "additionalProperties": ["other"] }
+        ] }
+    );
+}

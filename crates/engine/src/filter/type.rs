@@ -97,12 +97,6 @@ impl TypeSet {
         self.types.contains(&value.element_type()) || (self.all_numbers && Number::of(value).is_some())
     }
 
-    /// Whether it is exactly one type.
-    #[allow(dead_code)]
-    pub(super) fn is_only(&self, kind: ElementType) -> bool {
-        !self.all_numbers && self.types == [kind]
-    }
-
     /// The types as numbers, with the alias for all numbers.
     pub(super) fn to_array(&self) -> RawArrayBuf {
         let mut array = RawArrayBuf::new();

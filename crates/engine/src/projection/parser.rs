@@ -274,7 +274,7 @@ fn needs_document(node: &Node) -> bool {
     match node {
         Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(needs_document),
         Node::Not { node, .. } => needs_document(node),
-        Node::Expr(_) => true,
+        Node::Expr(_) | Node::Schema(_) => true,
         _ => false,
     }
 }
