@@ -23,8 +23,23 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// Licences that our dependencies may have.
 const LICENCES: &[&str] = &[
-    "MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "Unicode-3.0",
-    "Unicode-DFS-2016", "Unlicense", "CC0-1.0", "0BSD", "BSL-1.0", "MIT-0", "OpenSSL", "CDLA-Permissive-2.0", "MPL-2.0",
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "Unicode-3.0",
+    "Unicode-DFS-2016",
+    "Unlicense",
+    "CC0-1.0",
+    "0BSD",
+    "BSL-1.0",
+    "MIT-0",
+    "OpenSSL",
+    "CDLA-Permissive-2.0",
+    "MPL-2.0",
 ];
 
 fn root() -> PathBuf {
@@ -90,7 +105,11 @@ fn functions_fit_a_screen() {
         let lines: Vec<&str> = without_tests(text).lines().collect();
         for (start, line) in lines.iter().enumerate() {
             let indent = line.len() - line.trim_start().len();
-            let head = line.trim_start().trim_start_matches("pub ").trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
+            let head = line
+                .trim_start()
+                .trim_start_matches("pub ")
+                .trim_start_matches("pub(crate) ")
+                .trim_start_matches("pub(super) ");
             let head = head.trim_start_matches("async ").trim_start_matches("const ");
             if !head.starts_with("fn ") || line.trim_end().ends_with(';') {
                 continue;
@@ -150,7 +169,9 @@ fn layers_point_down_only() {
         let dependencies = manifest.split("[dependencies]").nth(1).unwrap_or_default();
         let dependencies = dependencies.split("[dev-dependencies]").next().unwrap_or_default();
         for (other, _) in LAYERS {
-            let depends = dependencies.lines().any(|line| line.starts_with(&format!("{other}.")) || line.starts_with(&format!("{other} ")));
+            let depends = dependencies
+                .lines()
+                .any(|line| line.starts_with(&format!("{other}.")) || line.starts_with(&format!("{other} ")));
             if depends && !allowed.contains(other) {
                 problems.push(format!("{layer} may not depend on {other}"));
             }
@@ -212,10 +233,13 @@ fn dependencies_are_licensed_permissively() {
     for package in metadata()["packages"].as_array().unwrap() {
         let name = package["name"].as_str().unwrap();
         let licence = package["license"].as_str().unwrap_or("none").replace('/', " OR ");
-        let fine = licence.split(" OR ").any(|choice| {
-            choice.split(" AND ").all(|part| LICENCES.contains(&part.trim().trim_matches(['(', ')'])))
-        });
-        let fine = fine || licence.split(" AND ").all(|part| part.split(" OR ").any(|c| LICENCES.contains(&c.trim().trim_matches(['(', ')']))));
+        let fine = licence
+            .split(" OR ")
+            .any(|choice| choice.split(" AND ").all(|part| LICENCES.contains(&part.trim().trim_matches(['(', ')']))));
+        let fine = fine
+            || licence
+                .split(" AND ")
+                .all(|part| part.split(" OR ").any(|c| LICENCES.contains(&c.trim().trim_matches(['(', ')']))));
         if !fine {
             problems.insert(name.to_owned(), licence);
         }

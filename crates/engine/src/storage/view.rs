@@ -21,7 +21,10 @@ pub enum Direction {
 pub type Range<'a> = Box<dyn Iterator<Item = Result<(Bytes, Bytes)>> + Send + 'a>;
 
 /// One layer's part of a range: a key with its value, or with `None` where the layer deletes it.
-pub(super) type Source<'a> = Box<dyn Iterator<Item = Result<(Bytes, Option<Bytes>)>> + Send + 'a>;
+pub(super) type Source<'a> = Box<dyn Iterator<Item = Result<Layered>> + Send + 'a>;
+
+/// A key and what a layer says of it.
+type Layered = (Bytes, Option<Bytes>);
 
 /// Ordered bytes that can be read: a snapshot, the writer's state, or a layer on top of one of them.
 pub trait View: Sync {
@@ -116,7 +119,7 @@ pub(super) fn merge<'a>(mut sources: Vec<Source<'a>>, base: Range<'a>, direction
 struct Merge<'a> {
     sources: Vec<Source<'a>>,
     /// The next entry of each source.
-    heads: Vec<Option<Result<(Bytes, Option<Bytes>)>>>,
+    heads: Vec<Option<Result<Layered>>>,
     direction: Direction,
 }
 
@@ -144,7 +147,7 @@ impl Merge<'_> {
     }
 
     /// Takes a source's head.
-    fn take(&mut self, index: usize) -> Option<Result<(Bytes, Option<Bytes>)>> {
+    fn take(&mut self, index: usize) -> Option<Result<Layered>> {
         let next = self.sources[index].next();
         std::mem::replace(&mut self.heads[index], next)
     }

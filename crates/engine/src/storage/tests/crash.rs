@@ -13,7 +13,13 @@ use std::sync::atomic::Ordering;
 type Model = BTreeMap<Bytes, Bytes>;
 
 fn options() -> Options {
-    Options { segment_bytes: 64 << 10, overlay_bytes: 24 << 10, cache_bytes: 1 << 20, ..Options::default() }
+    Options {
+        segment_bytes: 16 << 10,
+        overlay_bytes: 24 << 10,
+        cache_bytes: 1 << 20,
+        retain_bytes: 40 << 10,
+        ..Options::default()
+    }
 }
 
 fn base_seed() -> u64 {
