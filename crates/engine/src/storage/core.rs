@@ -357,6 +357,11 @@ impl Storage {
         outcome
     }
 
+    #[cfg(test)]
+    pub(super) fn core_for_tests(&self) -> Arc<Core> {
+        self.core.clone()
+    }
+
     /// Counters and sizes.
     pub fn statistics(&self) -> Statistics {
         let core = &*self.core;

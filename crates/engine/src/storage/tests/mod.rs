@@ -79,3 +79,114 @@ fn what_was_acknowledged_is_there_after_reopening() {
     assert_eq!(refused.code, crate::Code::DB_PATH_IN_USE);
     assert_eq!(second.flushed(), 1500);
 }
+
+/// A waker that says when it was woken.
+#[derive(Default)]
+struct Woken(std::sync::atomic::AtomicBool);
+
+impl std::task::Wake for Woken {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_ticket_is_a_future_and_waiting_beyond_needs_no_polling() {
+    use std::future::Future;
+    let storage = Storage::in_memory(Options::default());
+    let woken = std::sync::Arc::new(Woken::default());
+    let waker = std::task::Waker::from(woken.clone());
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut beyond = Box::pin(storage.wait_beyond(0));
+    assert!(beyond.as_mut().poll(&mut context).is_pending());
+    assert!(!woken.0.load(std::sync::atomic::Ordering::SeqCst));
+    commit(&storage, vec![put("a", "1")]).wait().unwrap();
+    while !woken.0.load(std::sync::atomic::Ordering::SeqCst) {
+        std::thread::yield_now();
+    }
+    assert!(beyond.as_mut().poll(&mut context).is_ready());
+    let never = storage.wait_beyond(1);
+    assert!(never.wait_for(std::time::Duration::from_millis(10)).is_none());
+    let closing = std::thread::spawn(move || never.wait());
+    storage.close().unwrap();
+    assert_eq!(closing.join().unwrap().unwrap_err().code, crate::Code::SHUTDOWN_IN_PROGRESS);
+}
+
+#[test]
+fn a_hook_runs_before_the_position_is_visible() {
+    let storage = Storage::in_memory(Options::default());
+    let seen = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let (in_hook, core) = (seen.clone(), std::sync::Arc::downgrade(&storage.core_for_tests()));
+    storage.on_publish(Box::new(move |position| {
+        let visible = core.upgrade().map(|core| core.published.load().position);
+        in_hook.lock().push((position, visible.unwrap(), core.upgrade().unwrap().progress.flushed()));
+    }));
+    for number in 1..=3 {
+        commit(&storage, vec![put("a", &number.to_string())]).wait().unwrap();
+    }
+    assert_eq!(*seen.lock(), [(1, 0, 0), (2, 1, 1), (3, 2, 2)]);
+}
+
+#[test]
+fn a_position_is_found_by_its_time() {
+    let options = Options { segment_bytes: 1 << 20, overlay_bytes: 1 << 20, retain_age: 3000, ..Options::default() };
+    let medium = std::sync::Arc::new(Memory::default());
+    let storage = Storage::open_on(medium.clone(), options.clone()).unwrap();
+    let mut dice = faulty::Dice::new(1);
+    for number in 1..=4000u64 {
+        let value: Vec<u8> = (0..900).map(|_| dice.roll(256) as u8).collect();
+        let writes = vec![(Bytes::from(number.to_be_bytes().to_vec()), Some(Bytes::from(value)))];
+        storage.writer().unwrap().commit(Changes { time: number * 2, writes, ..Changes::default() }).unwrap();
+    }
+    storage.checkpoint().unwrap();
+    assert!(storage.oldest() > 1 && storage.statistics().log_segments > 1);
+    for time in [1, 2, 3, 1999, 2000, 2001, 5555, 7999, 8000] {
+        let oldest = storage.oldest();
+        assert_eq!(storage.position_at(time).unwrap(), Some(time.div_ceil(2).max(oldest)), "time {time}");
+    }
+    assert_eq!(storage.position_at(8001).unwrap(), None);
+    drop(storage);
+    let storage = Storage::open_on(medium, options).unwrap();
+    let oldest = storage.oldest();
+    assert!((1001..=2501).contains(&oldest), "what is older than 3000 before the last is pruned: {oldest}");
+    assert_eq!(storage.position_at(7000).unwrap(), Some(3500));
+    assert_eq!(storage.position_at(0).unwrap(), Some(oldest));
+    assert_eq!(storage.read_log(oldest - 2).err().unwrap().code, crate::Code::CHANGE_STREAM_HISTORY_LOST);
+}
+
+#[test]
+fn a_large_commit_works_and_a_larger_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { overlay_bytes: 8 << 20, segment_bytes: 4 << 20, ..Options::default() };
+    let storage = Storage::open(folder.path(), options.clone()).unwrap();
+    let value =
+        Bytes::from((0..1 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect::<Vec<_>>());
+    let key = |number: u32| Bytes::from(number.to_be_bytes().to_vec());
+    let writes: Vec<_> = (0..48).map(|number| (key(number), Some(value.clone()))).collect();
+    commit(&storage, writes.clone()).wait().unwrap();
+    commit(&storage, vec![put("after", "1")]).wait().unwrap();
+    let refused =
+        Changes { writes: vec![(key(0), Some(Bytes::from(vec![0; MAX_COMMIT_BYTES])))], ..Changes::default() };
+    let error = storage.writer().unwrap().commit(refused).err().unwrap();
+    assert_eq!(error.code, crate::Code::TRANSACTION_TOO_LARGE);
+    drop(storage);
+    let storage = Storage::open(folder.path(), options).unwrap();
+    assert_eq!(storage.snapshot().get(&key(47)).unwrap().unwrap(), value);
+    assert_eq!(storage.read_log(0).unwrap().next().unwrap().unwrap().writes, writes);
+    storage.close().unwrap();
+}
+
+#[test]
+fn writers_wait_for_the_folder_when_the_overlay_is_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { overlay_bytes: 100 << 10, ..Options::default() };
+    let storage = Storage::open(folder.path(), options).unwrap();
+    for number in 0..2000u32 {
+        commit(&storage, vec![(Bytes::from(number.to_be_bytes().to_vec()), Some(Bytes::from(vec![1; 1000])))]);
+        assert!(storage.statistics().overlay_bytes < 210 << 10);
+    }
+    let statistics = storage.statistics();
+    assert!(statistics.writer_waits > 0 && statistics.folds > 5, "{statistics:?}");
+    storage.checkpoint().unwrap();
+    assert_eq!(all(&storage.snapshot(), Direction::Forward).len(), 2000);
+}
