@@ -7,6 +7,7 @@
 pub mod collation;
 pub mod compare;
 pub mod decimal;
+pub mod hash;
 pub mod number;
 pub mod order;
 pub mod path;

@@ -24,6 +24,7 @@ pub struct Accumulation {
     sort_by: Vec<SortField>,
     percentiles: Vec<f64>,
     method: Method,
+    in_group: bool,
 }
 
 impl std::fmt::Debug for AccumulatorKind {
@@ -47,7 +48,7 @@ impl Accumulation {
                         format!("the accumulator {name} takes one operand, not an array"),
                     ));
                 }
-                Accumulation::parse(kind, argument, parser)
+                Ok(Accumulation { in_group: true, ..Accumulation::parse(kind, argument, parser)? })
             }
             _ => Err(Error::location(15952, format!("unknown group operator '{name}'"))),
         }
@@ -69,6 +70,7 @@ impl Accumulation {
             sort_by: Vec::new(),
             percentiles: Vec::new(),
             method: Method::default(),
+            in_group: false,
         };
         match kind.argument {
             Argument::Operand => parsed.operand = Some(parse(argument, parser)?),
@@ -165,7 +167,7 @@ impl Accumulation {
     /// What the operand refuses.
     pub fn operand<'a>(&'a self, scope: &Scope<'a>) -> Result<Value<'a>> {
         let Some(operand) = &self.operand else { return Ok(Value::NULL) };
-        let value = operand.evaluate(scope)?;
+        let value = operand.evaluate(scope).map_err(|error| if self.in_group { as_in_group(error) } else { error })?;
         if self.sort_by.is_empty() {
             return Ok(value);
         }
@@ -188,4 +190,14 @@ impl Accumulation {
     pub fn sort_paths(&self) -> impl Iterator<Item = &str> {
         self.sort_by.iter().map(|field| &*field.path)
     }
+}
+
+/// Divisions by zero have other codes in MongoDB's `$group` than elsewhere.
+fn as_in_group(mut error: Error) -> Error {
+    error.code.0 = match error.code.0 {
+        2 if error.message.ends_with("$divide by zero") => 4_848_401,
+        16610 => 4_848_403,
+        code => code,
+    };
+    error
 }

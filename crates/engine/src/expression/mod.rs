@@ -126,6 +126,7 @@ mod tan;
 mod tanh;
 mod text;
 mod timestamp;
+mod to_hashed_index_key;
 mod to_lower;
 mod to_upper;
 mod trim;
@@ -302,6 +303,7 @@ pub static OPERATORS: &[Operator] = &[
     switch::OPERATOR,
     tan::OPERATOR,
     tanh::OPERATOR,
+    to_hashed_index_key::OPERATOR,
     to_lower::OPERATOR,
     to_upper::OPERATOR,
     trim::OPERATOR,
@@ -325,6 +327,10 @@ pub fn parse(value: RawBsonRef<'_>, parser: &mut Parser) -> Result<Compiled> {
         RawBsonRef::String(text) if text.starts_with('$') => field::parse(text, parser),
         RawBsonRef::Document(document) => parse_document(document, parser),
         RawBsonRef::Array(array) => object::parse_array(array, parser),
+        RawBsonRef::String(text) => {
+            operand::check_length(text.len())?;
+            Ok(Box::new(Literal::new(value)))
+        }
         other => Ok(Box::new(Literal::new(other))),
     }
 }
