@@ -21,6 +21,7 @@ pub mod key;
 pub mod keyspace;
 pub mod namespace;
 pub mod operation;
+pub mod plan;
 pub mod projection;
 pub mod session;
 pub mod stage;

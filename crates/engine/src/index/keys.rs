@@ -4,7 +4,8 @@
 //! array take the same element. Two arrays side by side are refused: their product would be meant. An empty array at the
 //! end of a path is indexed as undefined; what is missing, as null.
 
-use super::{FieldKind, IndexSpec};
+use super::{FieldKind, IndexSpec, KeyField};
+use crate::document::collation::Collator;
 use crate::document::get;
 use crate::document::traverse::array_position;
 use crate::error::{Code, Error, Result};
@@ -46,27 +47,44 @@ impl IndexSpec {
     /// `CannotIndexParallelArrays` (171), `Location16766` for an array under a hashed field, `Location16746` for a number in a
     /// path that is a position and a name at once, `Location7246301` for an array beside a wildcard.
     pub fn keys(&self, document: &RawDocument) -> Result<Keys> {
-        if let Some(partial) = &self.partial {
-            if !partial.matches(document)? {
-                return Ok(Keys::default());
-            }
+        if let Some(partial) = &self.partial
+            && !partial.matches(document)?
+        {
+            return Ok(Keys::default());
         }
         if let Some(scope) = &self.wildcard {
             return super::wildcard::keys(self, scope, document);
         }
-        let mut generator = Generator::new(self);
-        let fields: Vec<Field<'_>> = self.fields.iter().map(|field| Field::Open(&field.path, 0)).collect();
-        generator.expand(Some(document), fields)?;
-        Ok(generator.finish())
+        keys_of(&self.fields, self.sparse, self.collator.as_deref(), document)
     }
+}
 
-    /// The value under which a field is indexed, appended to a key.
-    pub(super) fn push_field(&self, key: &mut Key, kind: FieldKind, value: RawBsonRef<'_>) -> Result<()> {
-        let collator = self.collator.as_deref();
-        match kind {
-            FieldKind::Hashed => key.push(RawBsonRef::Int64(hash(value, self)?), false, None),
-            kind => key.push(value, kind.is_descending(), collator),
-        }
+/// The keys of a document for fields of a key pattern, wherever that comes from: an index or a sort.
+///
+/// # Errors
+/// As [`IndexSpec::keys`].
+pub(crate) fn keys_of(
+    fields: &[KeyField],
+    sparse: bool,
+    collator: Option<&Collator>,
+    document: &RawDocument,
+) -> Result<Keys> {
+    let mut generator = Generator { fields, sparse, collator, entries: BTreeMap::new(), multikey: Vec::new() };
+    let open: Vec<Field<'_>> = fields.iter().map(|field| Field::Open(&field.path, 0)).collect();
+    generator.expand(Some(document), open)?;
+    Ok(generator.finish())
+}
+
+/// Appends the value under which a field is indexed to a key.
+pub(super) fn push_field(
+    key: &mut Key,
+    kind: FieldKind,
+    value: RawBsonRef<'_>,
+    collator: Option<&Collator>,
+) -> Result<()> {
+    match kind {
+        FieldKind::Hashed => key.push(RawBsonRef::Int64(hash(value, collator)?), false, None),
+        kind => key.push(value, kind.is_descending(), collator),
     }
 }
 
@@ -75,11 +93,11 @@ impl IndexSpec {
 ///
 /// # Errors
 /// `InvalidBSON` (22) when nested bytes are malformed.
-pub fn hash(value: RawBsonRef<'_>, spec: &IndexSpec) -> Result<i64> {
+pub fn hash(value: RawBsonRef<'_>, collator: Option<&Collator>) -> Result<i64> {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
     let mut bytes = Vec::with_capacity(16);
-    key::encode(value, spec.collator.as_deref(), &mut bytes)?;
+    key::encode(value, collator, &mut bytes)?;
     let mut hash = bytes.iter().fold(BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
     hash ^= hash >> 33;
     hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -104,16 +122,14 @@ enum Found<'a> {
 }
 
 struct Generator<'a> {
-    spec: &'a IndexSpec,
+    fields: &'a [KeyField],
+    sparse: bool,
+    collator: Option<&'a Collator>,
     entries: BTreeMap<Vec<u8>, Vec<u8>>,
     multikey: Vec<u64>,
 }
 
 impl<'a> Generator<'a> {
-    fn new(spec: &'a IndexSpec) -> Generator<'a> {
-        Generator { spec, entries: BTreeMap::new(), multikey: Vec::new() }
-    }
-
     fn finish(self) -> Keys {
         let entries = self
             .entries
@@ -174,16 +190,16 @@ impl<'a> Generator<'a> {
     }
 
     fn note_array(&mut self, number: usize, walked: u32) -> Result<()> {
-        if self.spec.fields[number].kind == FieldKind::Hashed {
+        if self.fields[number].kind == FieldKind::Hashed {
             return Err(Error::location(
                 16766,
                 format!(
                     "hashed indexes do not currently support array values. Found array at path: {}",
-                    self.spec.fields[number].path
+                    self.fields[number].path
                 ),
             ));
         }
-        self.multikey.resize(self.spec.fields.len(), 0);
+        self.multikey.resize(self.fields.len(), 0);
         self.multikey[number] |= 1u64 << (walked - 1).min(63);
         Ok(())
     }
@@ -193,12 +209,12 @@ impl<'a> Generator<'a> {
             Field::Fixed(value) => *value,
             Field::Open(..) => None,
         };
-        if self.spec.sparse && fields.iter().all(|field| value(field).is_none()) {
+        if self.sparse && fields.iter().all(|field| value(field).is_none()) {
             return Ok(());
         }
         let mut key = Key::new();
-        for (field, of) in fields.iter().zip(&self.spec.fields) {
-            self.spec.push_field(&mut key, of.kind, value(field).unwrap_or(RawBsonRef::Null))?;
+        for (field, of) in fields.iter().zip(self.fields) {
+            push_field(&mut key, of.kind, value(field).unwrap_or(RawBsonRef::Null), self.collator)?;
         }
         let (bytes, types) = key.into_parts();
         self.entries.entry(bytes).or_insert(types);
@@ -206,7 +222,7 @@ impl<'a> Generator<'a> {
     }
 
     fn parallel(&self, a: usize, b: usize) -> Error {
-        let last = |number: usize| self.spec.fields[number].path.rsplit('.').next().unwrap_or_default().to_owned();
+        let last = |number: usize| self.fields[number].path.rsplit('.').next().unwrap_or_default().to_owned();
         Error::new(
             Code::CANNOT_INDEX_PARALLEL_ARRAYS,
             format!("cannot index parallel arrays [{}] [{}]", last(b), last(a)),
@@ -248,10 +264,10 @@ fn positional<'a>(array: &'a RawArray, path: &'a str) -> Result<Option<(RawBsonR
         if index == position {
             found = Some(element);
         }
-        if let RawBsonRef::Document(document) = element {
-            if get(document, part)?.is_some() {
-                return ambiguous(part, array.into_iter().count() > position);
-            }
+        if let RawBsonRef::Document(document) = element
+            && get(document, part)?.is_some()
+        {
+            return ambiguous(part, array.into_iter().count() > position);
         }
     }
     Ok(found.map(|element| (element, rest)))

@@ -15,6 +15,7 @@ mod partial;
 mod wildcard;
 
 pub use conflict::{Verdict, same_pattern};
+pub(crate) use keys::keys_of;
 pub use keys::{Entry, Keys, hash};
 pub use partial::Partial;
 pub use wildcard::WildcardScope;

@@ -3,6 +3,8 @@
 use super::parse::cannot;
 use crate::document::collation::Collator;
 use crate::error::{Code, Error, Result};
+use crate::expression::{Environment, Parser};
+use crate::filter::Filter;
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use std::sync::Arc;
 
@@ -14,6 +16,8 @@ const FIELD_OPERATORS: &[&str] = &["$eq", "$gt", "$gte", "$lt", "$lte", "$in", "
 pub struct Partial {
     document: RawDocumentBuf,
     clauses: Vec<RawDocumentBuf>,
+    filter: Filter,
+    environment: Environment,
 }
 
 impl Partial {
@@ -22,12 +26,14 @@ impl Partial {
     /// # Errors
     /// `CannotCreateIndex` (67) for operators that it may not use, `BadValue` (2) for malformed filters, `QueryFeatureNotAllowed`
     /// (224) for `$expr`.
-    pub fn parse(document: &RawDocument, _collator: Option<Arc<Collator>>) -> Result<Partial> {
+    pub fn parse(document: &RawDocument, collator: Option<Arc<Collator>>) -> Result<Partial> {
         check(document)?;
         let mut clauses = Vec::new();
         flatten(document, &mut clauses)?;
         clauses.sort_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
-        Ok(Partial { document: document.to_owned(), clauses })
+        let filter = Filter::parse(document, &mut Parser::new(), collator.clone())?;
+        let environment = Environment { collator, ..Environment::fixed() };
+        Ok(Partial { document: document.to_owned(), clauses, filter, environment })
     }
 
     /// The filter as given.
@@ -39,8 +45,13 @@ impl Partial {
     ///
     /// # Errors
     /// `InvalidBSON` (22) when the bytes are malformed.
-    pub fn matches(&self, _document: &RawDocument) -> Result<bool> {
-        Ok(true)
+    pub fn matches(&self, document: &RawDocument) -> Result<bool> {
+        self.filter.matches(document, &self.environment)
+    }
+
+    /// The parsed filter.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
     }
 
     /// Its conditions, all of which must hold, in a fixed order: equal filters have equal clauses.

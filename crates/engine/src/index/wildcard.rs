@@ -4,7 +4,7 @@
 //! naming positions; an array within an array, an empty document and an empty array are values of their own. `_id` is left
 //! out unless the projection names it.
 
-use super::keys::{Entry, Keys};
+use super::keys::{Entry, Keys, push_field};
 use super::{FieldKind, IndexSpec};
 use crate::document::traverse::{Leaf, visit};
 use crate::document::{Number, type_name};
@@ -219,9 +219,9 @@ impl<'a> Collector<'a> {
         for (field, other) in self.spec.fields.iter().zip(&self.others) {
             if field.kind.is_wildcard() {
                 key.push(path, field.kind == FieldKind::WildcardDescending, None)?;
-                self.spec.push_field(&mut key, field.kind, value)?;
+                push_field(&mut key, field.kind, value, self.spec.collator.as_deref())?;
             } else {
-                self.spec.push_field(&mut key, field.kind, other.unwrap_or(RawBsonRef::Null))?;
+                push_field(&mut key, field.kind, other.unwrap_or(RawBsonRef::Null), self.spec.collator.as_deref())?;
             }
         }
         let (bytes, types) = key.into_parts();

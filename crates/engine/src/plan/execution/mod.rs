@@ -1,0 +1,264 @@
+//! Running a plan, by steps.
+//!
+//! Each stage does a bounded piece of work when asked and says what came of it: a row, nothing yet, or the end. Stages
+//! hold positions (the last key), never iterators, and read ahead in chunks that grow. [`Execution::release`] throws away
+//! what was read ahead; afterwards the next call may bring another view, and what was in flight is checked again.
+
+mod fetch;
+mod index;
+mod merge;
+mod record;
+mod simple;
+mod sort;
+mod spill;
+
+use super::node::Node;
+use crate::document::Row;
+use crate::error::Result;
+use crate::expression::Environment;
+use crate::filter::Filter;
+use crate::storage::View;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A row on its way through the stages.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    /// The record's key.
+    pub(crate) record: Bytes,
+    /// The document, once it is read.
+    pub(crate) document: Option<Bytes>,
+    /// The key of the index that led here.
+    pub(crate) key: Option<IndexKey>,
+    /// The bytes that order it among others.
+    pub(crate) sort_key: Option<Bytes>,
+    /// Of which view it was read: see [`Execution::release`].
+    pub(crate) generation: u64,
+}
+
+/// A key of an index, as stored.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexKey {
+    /// The fields' bytes.
+    pub(crate) fields: Bytes,
+    /// What they can't tell.
+    pub(crate) types: Bytes,
+}
+
+/// What came of a step.
+pub(crate) enum State {
+    /// A row.
+    Row(Box<Member>),
+    /// Nothing yet.
+    NeedTime,
+    /// The end.
+    End,
+}
+
+/// What stages see while they work.
+pub(crate) struct Cx<'v> {
+    pub(crate) view: &'v dyn View,
+    pub(crate) environment: &'v Environment,
+    pub(crate) generation: u64,
+}
+
+/// What a stage has done so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) works: u64,
+    pub(crate) advanced: u64,
+    pub(crate) need_time: u64,
+    pub(crate) releases: u64,
+    pub(crate) is_eof: bool,
+    pub(crate) keys_examined: u64,
+    pub(crate) docs_examined: u64,
+    pub(crate) seeks: u64,
+    pub(crate) duplicates_tested: u64,
+    pub(crate) duplicates_dropped: u64,
+    pub(crate) sorted_bytes: u64,
+    pub(crate) spills: u64,
+    pub(crate) spilled_bytes: u64,
+    pub(crate) counted: u64,
+}
+
+/// A stage's own part of the work.
+pub(crate) trait Work: Send {
+    /// One step.
+    fn step(&mut self, cx: &Cx<'_>, counters: &mut Counters) -> Result<State>;
+
+    /// The stages below.
+    fn children(&self) -> Vec<&Running> {
+        Vec::new()
+    }
+
+    /// Throws away what was read ahead.
+    fn release(&mut self) {}
+}
+
+/// A stage at work.
+pub(crate) struct Running {
+    pub(crate) counters: Counters,
+    work: Box<dyn Work>,
+}
+
+impl Running {
+    fn new(work: impl Work + 'static) -> Running {
+        Running { counters: Counters::default(), work: Box::new(work) }
+    }
+
+    /// One step, counted.
+    pub(crate) fn step(&mut self, cx: &Cx<'_>) -> Result<State> {
+        if self.counters.is_eof {
+            return Ok(State::End);
+        }
+        self.counters.works += 1;
+        let state = self.work.step(cx, &mut self.counters)?;
+        match state {
+            State::Row(_) => self.counters.advanced += 1,
+            State::NeedTime => self.counters.need_time += 1,
+            State::End => self.counters.is_eof = true,
+        }
+        Ok(state)
+    }
+
+    /// The stages below.
+    pub(crate) fn children(&self) -> Vec<&Running> {
+        self.work.children()
+    }
+
+    fn release(&mut self) {
+        self.counters.releases += 1;
+        self.work.release();
+    }
+
+    /// Adds up something over all stages.
+    pub(crate) fn total(&self, of: &dyn Fn(&Counters) -> u64) -> u64 {
+        of(&self.counters) + self.children().into_iter().map(|child| child.total(of)).sum::<u64>()
+    }
+}
+
+/// Makes the stages of a plan.
+pub(crate) fn start(node: &Node, settings: &Settings) -> Running {
+    let below = |child: &Node| Box::new(start(child, settings));
+    match node {
+        Node::Eof => Running::new(simple::Nothing),
+        Node::CollScan(scan) => Running::new(record::RecordScan::new(scan)),
+        Node::IdHack(read) => Running::new(record::PointRead::new(read)),
+        Node::IndexScan(scan) => Running::new(index::KeyScan::new(scan, settings)),
+        Node::Fetch { filter, child } => Running::new(fetch::Fetch::new(settings, filter.clone(), *below(child))),
+        Node::Or { children } => {
+            Running::new(merge::Union::new(children.iter().map(|child| start(child, settings)).collect()))
+        }
+        Node::SortMerge { pattern, children } => Running::new(merge::Merge::new(pattern, children, settings)),
+        Node::Sort { pattern, limit, child } => {
+            Running::new(sort::Sort::new(pattern.clone(), *limit, settings, *below(child)))
+        }
+        Node::Project { child, .. } => Running::new(simple::Through(*below(child))),
+        Node::Skip { amount, child } => Running::new(simple::Skip::new(*amount, *below(child))),
+        Node::Limit { amount, child } => Running::new(simple::Limit::new(*amount, *below(child))),
+        Node::Count { child } => Running::new(simple::Count(*below(child))),
+    }
+}
+
+/// What stages need to know beside their nodes.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    /// The collection.
+    pub(crate) collection: u32,
+    /// Whether records lie under their encoded `_id`, and so have keys of any length.
+    pub(crate) clustered: bool,
+    /// The whole filter, for what must be checked again.
+    pub(crate) filter: Arc<Filter>,
+    /// Whether a sort may use the disk.
+    pub(crate) allow_disk_use: bool,
+    /// Whether covered scans make documents.
+    pub(crate) makes_documents: bool,
+}
+
+/// A plan at work: rows, pulled one at a time from whatever view is brought.
+pub struct Execution {
+    pub(crate) root: Running,
+    pub(crate) node: Arc<Node>,
+    environment: Arc<Environment>,
+    generation: u64,
+    /// Rows that a trial gave already.
+    ready: VecDeque<Row>,
+}
+
+impl Execution {
+    pub(crate) fn new(node: Arc<Node>, settings: &Settings, environment: Arc<Environment>) -> Execution {
+        Execution { root: start(&node, settings), node, environment, generation: 0, ready: VecDeque::new() }
+    }
+
+    /// The next row; `None` at the end. The view must be the one of the call before, unless [`Execution::release`] was called.
+    ///
+    /// # Errors
+    /// A failing storage, what the filter refuses, `QueryExceededMemoryLimitNoDiskUseAllowed` (292) for a large sort.
+    pub fn next(&mut self, view: &dyn View) -> Result<Option<Row>> {
+        if let Some(row) = self.ready.pop_front() {
+            return Ok(Some(row));
+        }
+        loop {
+            match self.step(view)? {
+                State::Row(member) => return member.into_row().map(Some),
+                State::NeedTime => {}
+                State::End => return Ok(None),
+            }
+        }
+    }
+
+    /// Lets go of the view: what was read ahead is thrown away, and the next call may bring a newer one.
+    pub fn release(&mut self) {
+        self.generation += 1;
+        self.root.release();
+    }
+
+    /// How many rows a `COUNT` stage has counted.
+    pub fn counted(&self) -> u64 {
+        self.root.counters.counted
+    }
+
+    /// The names of the indexes that the plan reads.
+    pub fn indexes(&self) -> Vec<String> {
+        self.node.indexes()
+    }
+
+    /// The keys that were looked at so far.
+    pub fn keys_examined(&self) -> u64 {
+        self.root.total(&|counters| counters.keys_examined)
+    }
+
+    /// The documents that were looked at so far.
+    pub fn docs_examined(&self) -> u64 {
+        self.root.total(&|counters| counters.docs_examined)
+    }
+
+    /// Whether a stage sorts in memory.
+    pub fn has_sort(&self) -> bool {
+        self.node.any(&|node| matches!(node, Node::Sort { .. }))
+    }
+
+    pub(crate) fn step(&mut self, view: &dyn View) -> Result<State> {
+        let cx = Cx { view, environment: &self.environment, generation: self.generation };
+        self.root.step(&cx)
+    }
+
+    /// Keeps a row for later.
+    pub(crate) fn keep(&mut self, row: Row) {
+        self.ready.push_back(row);
+    }
+}
+
+impl Member {
+    fn into_row(self) -> Result<Row> {
+        let document = self.document.unwrap_or_else(|| Bytes::from_static(&[5, 0, 0, 0, 0]));
+        let mut row = Row::stored(document, self.record)?;
+        row.sort_key = self.sort_key;
+        Ok(row)
+    }
+}
+
+pub(crate) fn row(member: Member) -> Result<Row> {
+    member.into_row()
+}

@@ -1,0 +1,208 @@
+//! Stages that read records: all of them, a range of them, or one.
+
+use super::{Counters, Cx, Member, State, Work};
+use crate::error::Result;
+use crate::filter::Filter;
+use crate::keyspace;
+use crate::plan::node::{CollScan, IdHack};
+use crate::storage::Direction;
+use bson::RawDocument;
+use bytes::Bytes;
+use std::ops::Bound;
+
+/// The entries of the first chunk; each later one is four times as large, up to [`MAX_CHUNK`].
+pub(super) const FIRST_CHUNK: usize = 4;
+/// The entries of the largest chunk.
+pub(super) const MAX_CHUNK: usize = 256;
+/// The bytes after which a chunk ends early.
+pub(super) const MAX_CHUNK_BYTES: usize = 1 << 20;
+
+/// Reads one range of the storage in chunks, and remembers how far it came.
+pub(super) struct Chunks {
+    low: Bound<Vec<u8>>,
+    high: Bound<Vec<u8>>,
+    backward: bool,
+    size: usize,
+    ahead: std::vec::IntoIter<(Bytes, Bytes)>,
+    is_exhausted: bool,
+}
+
+impl Chunks {
+    /// All entries from `low` to below `high`.
+    pub(super) fn new(low: Vec<u8>, high: Vec<u8>, backward: bool) -> Chunks {
+        Chunks {
+            low: Bound::Included(low),
+            high: Bound::Excluded(high),
+            backward,
+            size: FIRST_CHUNK,
+            ahead: Vec::new().into_iter(),
+            is_exhausted: false,
+        }
+    }
+
+    /// The next entry.
+    pub(super) fn next(&mut self, cx: &Cx<'_>) -> Result<Option<(Bytes, Bytes)>> {
+        if let Some(entry) = self.take() {
+            return Ok(Some(entry));
+        }
+        if self.is_exhausted {
+            return Ok(None);
+        }
+        self.read(cx)?;
+        Ok(self.take())
+    }
+
+    fn take(&mut self) -> Option<(Bytes, Bytes)> {
+        let entry = self.ahead.next()?;
+        let passed = Bound::Excluded(entry.0.to_vec());
+        if self.backward {
+            self.high = passed
+        } else {
+            self.low = passed
+        }
+        Some(entry)
+    }
+
+    fn read(&mut self, cx: &Cx<'_>) -> Result<()> {
+        let direction = if self.backward { Direction::Backward } else { Direction::Forward };
+        let (low, high) = (self.low.as_ref().map(|key| &key[..]), self.high.as_ref().map(|key| &key[..]));
+        let range = cx.view.range(low, high, direction)?;
+        let (mut chunk, mut bytes) = (Vec::with_capacity(self.size), 0);
+        let mut is_exhausted = true;
+        for entry in range {
+            let entry = entry?;
+            bytes += entry.0.len() + entry.1.len();
+            chunk.push(entry);
+            if chunk.len() >= self.size || bytes >= MAX_CHUNK_BYTES {
+                is_exhausted = false;
+                break;
+            }
+        }
+        self.is_exhausted = is_exhausted;
+        self.size = (self.size * 4).min(MAX_CHUNK);
+        self.ahead = chunk.into_iter();
+        Ok(())
+    }
+
+    /// Goes on from other bytes: what lies before them in the direction of reading is passed over.
+    pub(super) fn seek(&mut self, target: &[u8]) {
+        let before = |key: &[u8]| if self.backward { key >= target } else { key < target };
+        while let Some((key, _)) = self.ahead.as_slice().first() {
+            if !before(key) {
+                return;
+            }
+            self.ahead.next();
+        }
+        if self.is_exhausted && self.ahead.as_slice().is_empty() {
+            return;
+        }
+        self.size = FIRST_CHUNK;
+        if self.backward {
+            self.high = Bound::Excluded(target.to_vec());
+        } else {
+            self.low = Bound::Included(target.to_vec());
+        }
+    }
+
+    /// Forgets what was read ahead.
+    pub(super) fn release(&mut self) {
+        if !self.ahead.as_slice().is_empty() {
+            self.ahead = Vec::new().into_iter();
+        }
+        self.is_exhausted = false;
+        self.size = FIRST_CHUNK;
+    }
+}
+
+/// A scan of records.
+pub(super) struct RecordScan {
+    ranges: std::vec::IntoIter<(Vec<u8>, Vec<u8>)>,
+    current: Option<Chunks>,
+    backward: bool,
+    filter: Option<Filter>,
+}
+
+impl RecordScan {
+    pub(super) fn new(scan: &CollScan) -> RecordScan {
+        let prefix = keyspace::prefix(keyspace::RECORDS, scan.collection);
+        let end = keyspace::after_prefix(&prefix).expect("records are not the last kind of keys");
+        let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = match &scan.clustered {
+            None => vec![(prefix.to_vec(), end)],
+            Some(clustered) => {
+                let ranges = clustered.ranges.iter();
+                ranges.map(|range| ([&prefix[..], &range.start].concat(), [&prefix[..], &range.end].concat())).collect()
+            }
+        };
+        if scan.backward {
+            ranges.reverse();
+        }
+        RecordScan { ranges: ranges.into_iter(), current: None, backward: scan.backward, filter: scan.filter.clone() }
+    }
+}
+
+impl Work for RecordScan {
+    fn step(&mut self, cx: &Cx<'_>, counters: &mut Counters) -> Result<State> {
+        let Some(chunks) = &mut self.current else {
+            let Some((low, high)) = self.ranges.next() else { return Ok(State::End) };
+            self.current = Some(Chunks::new(low, high, self.backward));
+            return Ok(State::NeedTime);
+        };
+        let Some((key, document)) = chunks.next(cx)? else {
+            if self.ranges.as_slice().is_empty() {
+                return Ok(State::End);
+            }
+            self.current = None;
+            return Ok(State::NeedTime);
+        };
+        counters.docs_examined += 1;
+        if let Some(filter) = &self.filter
+            && !filter.matches(RawDocument::from_bytes(&document)?, cx.environment)?
+        {
+            return Ok(State::NeedTime);
+        }
+        let record = key.slice(keyspace::RECORD_PREFIX_BYTES..);
+        let generation = cx.generation;
+        Ok(State::Row(Box::new(Member { record, document: Some(document), key: None, sort_key: None, generation })))
+    }
+
+    fn release(&mut self) {
+        if let Some(chunks) = &mut self.current {
+            chunks.release();
+        }
+    }
+}
+
+/// One record by its `_id`.
+pub(super) struct PointRead {
+    read: IdHack,
+    is_done: bool,
+}
+
+impl PointRead {
+    pub(super) fn new(read: &IdHack) -> PointRead {
+        PointRead { read: read.clone(), is_done: false }
+    }
+}
+
+impl Work for PointRead {
+    fn step(&mut self, cx: &Cx<'_>, counters: &mut Counters) -> Result<State> {
+        if std::mem::replace(&mut self.is_done, true) {
+            return Ok(State::End);
+        }
+        let record = if self.read.clustered {
+            Bytes::from(self.read.encoded.clone())
+        } else {
+            let Some(record) = cx.view.get(&keyspace::id(self.read.collection, &self.read.encoded))? else {
+                return Ok(State::End);
+            };
+            counters.keys_examined += 1;
+            record
+        };
+        let Some(document) = cx.view.get(&keyspace::record(self.read.collection, &record))? else {
+            return Ok(State::End);
+        };
+        counters.docs_examined += 1;
+        let generation = cx.generation;
+        Ok(State::Row(Box::new(Member { record, document: Some(document), key: None, sort_key: None, generation })))
+    }
+}

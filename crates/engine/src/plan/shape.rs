@@ -1,0 +1,74 @@
+//! The shape of a query: its filter without the constants, its sort, projection and collation. Queries of one shape share
+//! a remembered plan.
+
+use super::{Order, Purpose, Query};
+use crate::filter::Node as Condition;
+use std::fmt::Write;
+
+/// The shape as text.
+pub(super) fn shape(query: &Query) -> String {
+    let mut text = String::with_capacity(128);
+    write_condition(query.filter.root(), &mut text);
+    match &query.order {
+        None => {}
+        Some(Order::Natural { backward }) => push(&mut text, format_args!("~natural {backward}")),
+        Some(Order::Fields(pattern)) => push(&mut text, format_args!("~{:?}", pattern.document())),
+    }
+    if let Some(needed) = &query.needed {
+        push(&mut text, format_args!("|{needed:?}"));
+    }
+    if let Some(collator) = query.filter.collator() {
+        push(&mut text, format_args!("#{:?}", collator.spec()));
+    }
+    match &query.purpose {
+        Purpose::Find => {}
+        Purpose::Count => text.push_str("=count"),
+        Purpose::Distinct(path) => push(&mut text, format_args!("=distinct {path}")),
+    }
+    push(&mut text, format_args!("{}", u8::from(query.limit == 0)));
+    text
+}
+
+fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("a string takes everything");
+}
+
+fn write_condition(condition: &Condition, text: &mut String) {
+    match condition {
+        Condition::And(parts) => write_list("and", parts, text),
+        Condition::Or(parts) => write_list("or", parts, text),
+        Condition::Nor(parts) => write_list("nor", parts, text),
+        Condition::Not { node, .. } => {
+            text.push('!');
+            write_condition(node, text);
+        }
+        Condition::Path { path, test } => {
+            push(text, format_args!("{}{}", path.as_str(), test.name()));
+            if let Some(value) = test.equality() {
+                push(text, format_args!(":{}", crate::document::compare::canonical_rank(value)));
+            }
+            if let Some((inner, _)) = test.elements() {
+                text.push('(');
+                write_condition(inner, text);
+                text.push(')');
+            }
+            text.push(',');
+        }
+        Condition::Expr(_) => text.push_str("expr,"),
+        Condition::Schema(_) => text.push_str("schema,"),
+        Condition::Sample(_) => text.push_str("sample,"),
+        Condition::Always(value) => push(text, format_args!("{value},")),
+    }
+}
+
+fn write_list(name: &str, parts: &[Condition], text: &mut String) {
+    text.push_str(name);
+    text.push('(');
+    parts.iter().for_each(|part| write_condition(part, text));
+    text.push(')');
+}
+
+/// A 32-bit hash of a text (FNV-1a), for `explain`.
+pub(super) fn hash(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
