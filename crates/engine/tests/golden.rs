@@ -231,9 +231,13 @@ fn window(function: &RawDocumentBuf, sort: &RawDocumentBuf, documents: &Bson) ->
     Ok(values.into())
 }
 
-/// What a filter says of a document. The filter family calls its parser and its match here.
-fn matches(_filter: &RawDocumentBuf, _document: &RawDocumentBuf) -> String {
-    "the filter family is not wired into tests/golden.rs yet".to_owned()
+/// What a filter says of a document.
+fn matches(filter: &RawDocumentBuf, document: &RawDocumentBuf) -> String {
+    let parsed = Filter::parse(filter, &mut Parser::new(), None);
+    match parsed.and_then(|filter| filter.matches(document, &Environment::fixed())) {
+        Ok(matches) => matches.to_string(),
+        Err(error) => format!("error {}", error.code.0),
+    }
 }
 
 /// What a `find` projection makes of a document that matched a filter.
