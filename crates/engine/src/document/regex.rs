@@ -24,6 +24,9 @@ pub const CACHED_PATTERNS: usize = 256;
 /// PCRE2's code for "the compiled code's stack is exhausted"; the interpreter has no such limit.
 const JIT_STACK_LIMIT: i32 = -46;
 
+/// Compiled patterns by pattern and options.
+type Compiled = HashMap<(Box<str>, Box<str>), Arc<Regex>>;
+
 /// A compiled regular expression.
 #[derive(Debug)]
 pub struct Regex {
@@ -79,7 +82,7 @@ impl Regex {
     /// # Errors
     /// As [`Regex::new`].
     pub fn cached(pattern: &str, options: &str) -> Result<Arc<Regex>> {
-        static CACHE: LazyLock<Mutex<HashMap<(Box<str>, Box<str>), Arc<Regex>>>> = LazyLock::new(Mutex::default);
+        static CACHE: LazyLock<Mutex<Compiled>> = LazyLock::new(Mutex::default);
         let key = (Box::from(pattern), Box::from(options));
         if let Some(found) = CACHE.lock().get(&key) {
             return Ok(Arc::clone(found));

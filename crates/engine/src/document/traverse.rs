@@ -110,10 +110,10 @@ where
     let wanted = array_position(part);
     for (index, element) in array.into_iter().enumerate() {
         let element = element?;
-        if let RawBsonRef::Document(document) = element {
-            if in_document(document, path, leaf, position.or(Some(index)), see)? {
-                return Ok(true);
-            }
+        if let RawBsonRef::Document(document) = element
+            && in_document(document, path, leaf, position.or(Some(index)), see)?
+        {
+            return Ok(true);
         }
         if wanted != Some(index) {
             continue;

@@ -190,7 +190,8 @@ impl Node {
     pub(super) fn collect_paths(&self, paths: &mut BTreeSet<String>) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
-                nodes.iter().fold(true, |bounded, node| node.collect_paths(paths) && bounded)
+                // Every part is asked, also behind one that needs the whole document.
+                nodes.iter().filter(|node| !node.collect_paths(paths)).count() == 0
             }
             Node::Not { node, .. } => node.collect_paths(paths),
             Node::Path { path, .. } => {

@@ -54,10 +54,10 @@ impl AddFields {
 }
 
 fn add(root: &mut Branch, path: &str, value: RawBsonRef<'_>, parser: &mut expression::Parser) -> Result<()> {
-    if let RawBsonRef::Document(document) = value {
-        if names_fields(document)? {
-            return parser.nested(|parser| add_within(root, path, document, parser));
-        }
+    if let RawBsonRef::Document(document) = value
+        && names_fields(document)?
+    {
+        return parser.nested(|parser| add_within(root, path, document, parser));
     }
     let expression = expression::parse(value, parser)?;
     root.insert(path, Entry::Expression(expression)).map_err(|_| {

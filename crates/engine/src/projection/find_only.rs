@@ -87,13 +87,13 @@ impl ElemMatch {
         let mut filter = RawDocumentBuf::new();
         append(&mut filter, "", RawBsonRef::Document(&operator))?;
         let filter = Filter::parse(&filter, parser, collator)?;
-        if let Node::Path { test, .. } = filter.root() {
-            if test.elements().is_some_and(|(node, _)| has_schema(node)) {
-                return Err(Error::new(
-                    Code::QUERY_FEATURE_NOT_ALLOWED,
-                    "$jsonSchema is not allowed in the $elemMatch of a projection",
-                ));
-            }
+        if let Node::Path { test, .. } = filter.root()
+            && test.elements().is_some_and(|(node, _)| has_schema(node))
+        {
+            return Err(Error::new(
+                Code::QUERY_FEATURE_NOT_ALLOWED,
+                "$jsonSchema is not allowed in the $elemMatch of a projection",
+            ));
         }
         Ok(ElemMatch { filter })
     }

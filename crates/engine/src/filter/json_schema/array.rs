@@ -107,10 +107,10 @@ impl Keyword for Unique {
 
     fn explain(&self, value: RawBsonRef<'_>) -> Result<RawDocumentBuf> {
         let mut details = failure("uniqueItems", &rawdoc! { "uniqueItems": true }, "found a duplicate item", value);
-        if let RawBsonRef::Array(array) = value {
-            if let Some(duplicate) = duplicate(array)? {
-                append(&mut details, "duplicatedValue", duplicate.as_raw_bson_ref())?;
-            }
+        if let RawBsonRef::Array(array) = value
+            && let Some(duplicate) = duplicate(array)?
+        {
+            append(&mut details, "duplicatedValue", duplicate.as_raw_bson_ref())?;
         }
         Ok(details)
     }

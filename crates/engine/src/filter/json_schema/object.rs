@@ -126,10 +126,10 @@ impl Keyword for Properties {
     fn holds(&self, value: RawBsonRef<'_>) -> Result<bool> {
         let Some(document) = object(value) else { return Ok(true) };
         for (name, schema) in &self.properties {
-            if let Some(value) = get(document, name)? {
-                if !schema.holds(value)? {
-                    return Ok(false);
-                }
+            if let Some(value) = get(document, name)?
+                && !schema.holds(value)?
+            {
+                return Ok(false);
             }
         }
         Ok(true)
@@ -139,13 +139,13 @@ impl Keyword for Properties {
         let mut failing = RawArrayBuf::new();
         let Some(document) = object(value) else { return Ok(RawDocumentBuf::new()) };
         for (name, schema) in &self.properties {
-            if let Some(value) = get(document, name)? {
-                if !schema.holds(value)? {
-                    let mut details = rawdoc! { "propertyName": name.as_str() };
-                    schema.annotate(&mut details);
-                    details.append(bson::raw::cstr!("details"), schema.failures(value)?);
-                    failing.push(details);
-                }
+            if let Some(value) = get(document, name)?
+                && !schema.holds(value)?
+            {
+                let mut details = rawdoc! { "propertyName": name.as_str() };
+                schema.annotate(&mut details);
+                details.append(bson::raw::cstr!("details"), schema.failures(value)?);
+                failing.push(details);
             }
         }
         Ok(rawdoc! { "operatorName": "properties", "propertiesNotSatisfied": failing })
