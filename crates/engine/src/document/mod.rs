@@ -6,6 +6,8 @@
 
 pub mod collation;
 pub mod compare;
+pub mod date;
+pub mod date_text;
 pub mod decimal;
 pub mod hash;
 pub mod number;

@@ -33,8 +33,26 @@ mod comparison;
 mod concat;
 mod concat_arrays;
 mod cond;
+mod conversion;
+mod conversion_binary;
+mod conversion_text;
+mod convert;
 mod cos;
 mod cosh;
+mod date_add;
+mod date_diff;
+mod date_from_parts;
+mod date_from_string;
+mod date_operand;
+mod date_part;
+mod date_shift;
+mod date_subtract;
+mod date_to_parts;
+mod date_to_string;
+mod date_trunc;
+mod day_of_month;
+mod day_of_week;
+mod day_of_year;
 mod degrees_to_radians;
 mod divide;
 mod eq;
@@ -47,12 +65,17 @@ mod floor;
 mod get_field;
 mod gt;
 mod gte;
+mod hour;
 mod if_null;
 mod in_array;
 mod index_of_array;
 mod index_of_bytes;
 mod index_of_cp;
 mod is_array;
+mod is_number;
+mod iso_day_of_week;
+mod iso_week;
+mod iso_week_year;
 mod last;
 mod last_n;
 mod let_variables;
@@ -68,9 +91,12 @@ mod max;
 mod max_n;
 mod median;
 mod merge_objects;
+mod millisecond;
 mod min;
 mod min_n;
+mod minute;
 mod modulo;
+mod month;
 mod multiply;
 mod ne;
 mod not;
@@ -96,6 +122,7 @@ mod reverse_array;
 mod round;
 mod rtrim;
 pub mod scope;
+mod second;
 mod set_difference;
 mod set_equals;
 mod set_field;
@@ -103,6 +130,7 @@ mod set_intersection;
 mod set_is_subset;
 mod set_union;
 mod sets;
+mod shorthand;
 mod sigmoid;
 mod sin;
 mod sinh;
@@ -126,15 +154,27 @@ mod tan;
 mod tanh;
 mod text;
 mod timestamp;
+mod to_bool;
+mod to_date;
+mod to_decimal;
+mod to_double;
 mod to_hashed_index_key;
+mod to_int;
+mod to_long;
 mod to_lower;
+mod to_object_id;
+mod to_string;
 mod to_upper;
+mod to_uuid;
 mod trim;
 mod trunc;
 mod ts_increment;
 mod ts_second;
+mod type_of;
 mod unset_field;
+mod week;
 mod window;
+mod year;
 mod zip;
 
 pub use accumulate::Accumulation;
@@ -149,6 +189,9 @@ use crate::error::{Error, Result};
 use bson::{RawBsonRef, RawDocument};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+
+/// Strings in expressions stay below this many bytes.
+pub const MAX_STRING_BYTES: usize = 16 * 1024 * 1024;
 
 /// A parsed expression.
 pub type Compiled = Box<dyn Expression>;
@@ -174,6 +217,11 @@ pub trait Expression: Debug + Send + Sync {
 
     /// The value when it does not depend on anything.
     fn constant(&self) -> Option<RawBsonRef<'_>> {
+        None
+    }
+
+    /// The error that this node gives whatever the document: its operands are constants that it refuses.
+    fn failure(&self) -> Option<&Error> {
         None
     }
 
@@ -220,8 +268,20 @@ pub static OPERATORS: &[Operator] = &[
     concat_arrays::OPERATOR,
     cond::OPERATOR,
     literal::CONST,
+    convert::OPERATOR,
     cos::OPERATOR,
     cosh::OPERATOR,
+    date_add::OPERATOR,
+    date_diff::OPERATOR,
+    date_from_parts::OPERATOR,
+    date_from_string::OPERATOR,
+    date_subtract::OPERATOR,
+    date_to_parts::OPERATOR,
+    date_to_string::OPERATOR,
+    date_trunc::OPERATOR,
+    day_of_month::OPERATOR,
+    day_of_week::OPERATOR,
+    day_of_year::OPERATOR,
     degrees_to_radians::OPERATOR,
     divide::OPERATOR,
     eq::OPERATOR,
@@ -233,12 +293,17 @@ pub static OPERATORS: &[Operator] = &[
     get_field::OPERATOR,
     gt::OPERATOR,
     gte::OPERATOR,
+    hour::OPERATOR,
     if_null::OPERATOR,
     in_array::OPERATOR,
     index_of_array::OPERATOR,
     index_of_bytes::OPERATOR,
     index_of_cp::OPERATOR,
     is_array::OPERATOR,
+    is_number::OPERATOR,
+    iso_day_of_week::OPERATOR,
+    iso_week::OPERATOR,
+    iso_week_year::OPERATOR,
     last::OPERATOR,
     last_n::OPERATOR,
     let_variables::OPERATOR,
@@ -254,9 +319,12 @@ pub static OPERATORS: &[Operator] = &[
     max_n::OPERATOR,
     median::OPERATOR,
     merge_objects::OPERATOR,
+    millisecond::OPERATOR,
     min::OPERATOR,
     min_n::OPERATOR,
+    minute::OPERATOR,
     modulo::OPERATOR,
+    month::OPERATOR,
     multiply::OPERATOR,
     ne::OPERATOR,
     not::OPERATOR,
@@ -276,6 +344,7 @@ pub static OPERATORS: &[Operator] = &[
     reverse_array::OPERATOR,
     round::OPERATOR,
     rtrim::OPERATOR,
+    second::OPERATOR,
     set_difference::OPERATOR,
     set_equals::OPERATOR,
     set_field::OPERATOR,
@@ -303,14 +372,26 @@ pub static OPERATORS: &[Operator] = &[
     switch::OPERATOR,
     tan::OPERATOR,
     tanh::OPERATOR,
+    to_bool::OPERATOR,
+    to_date::OPERATOR,
+    to_decimal::OPERATOR,
+    to_double::OPERATOR,
     to_hashed_index_key::OPERATOR,
+    to_int::OPERATOR,
+    to_long::OPERATOR,
     to_lower::OPERATOR,
+    to_object_id::OPERATOR,
+    to_string::OPERATOR,
+    to_uuid::OPERATOR,
     to_upper::OPERATOR,
     trim::OPERATOR,
     trunc::OPERATOR,
     ts_increment::OPERATOR,
     ts_second::OPERATOR,
+    type_of::OPERATOR,
     unset_field::OPERATOR,
+    week::OPERATOR,
+    year::OPERATOR,
     zip::OPERATOR,
 ];
 
@@ -323,7 +404,33 @@ pub static UNSUPPORTED: &[&str] = &["$accumulator", "$function", "$meta", "$wher
 /// `InvalidPipelineOperator` (168) for an unknown operator, `Location15983` for an object with an operator beside other fields,
 /// and what the operators themselves refuse.
 pub fn parse(value: RawBsonRef<'_>, parser: &mut Parser) -> Result<Compiled> {
+    let parsed = parse_any(value, parser)?;
+    if parser.is_outermost() {
+        refuse_failed(&*parsed)?;
+    }
+    Ok(parsed)
+}
+
+/// Raises the first error that is certain whatever the document.
+fn refuse_failed(expression: &dyn Expression) -> Result<()> {
+    if let Some(error) = expression.failure() {
+        return Err(error.clone());
+    }
+    let mut outcome = Ok(());
+    expression.each_operand(&mut |operand| {
+        if outcome.is_ok() {
+            outcome = refuse_failed(operand);
+        }
+    });
+    outcome
+}
+
+fn parse_any(value: RawBsonRef<'_>, parser: &mut Parser) -> Result<Compiled> {
     match value {
+        RawBsonRef::String(text) if text.len() >= MAX_STRING_BYTES => Err(Error::location(
+            16493,
+            format!("a string of {} bytes exceeds the maximum of {MAX_STRING_BYTES} bytes", text.len()),
+        )),
         RawBsonRef::String(text) if text.starts_with('$') => field::parse(text, parser),
         RawBsonRef::Document(document) => parse_document(document, parser),
         RawBsonRef::Array(array) => object::parse_array(array, parser),

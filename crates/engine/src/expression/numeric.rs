@@ -151,20 +151,43 @@ pub(super) fn transcendental(number: Number, double: fn(f64) -> f64, decimal: fn
     }
 }
 
-/// Computes an expression whose operands are all constants once, at parsing, so that an error is seen without any
-/// document. Not for operators that compare strings: they depend on the collation.
+/// Computes an expression whose operands are all constants once, at parsing. Not for operators that compare strings: they
+/// depend on the collation.
+///
+/// An error is kept as a [`Failed`] node: it is raised at the end of parsing unless an operator around it drops the node.
 ///
 /// # Errors
-/// What the evaluation refuses.
+/// None so far; the type is a parser's.
 pub(super) fn folded(expression: impl Expression + 'static) -> Result<Compiled> {
     let mut constant = true;
     expression.each_operand(&mut |operand| constant &= operand.constant().is_some());
     if constant {
         let root = RawDocumentBuf::new();
         let environment = Environment::fixed();
-        if let Some(value) = expression.evaluate(&Scope::new(&root, &environment))?.get() {
-            return Ok(Box::new(Literal::new(value)));
+        match expression.evaluate(&Scope::new(&root, &environment)) {
+            Ok(value) => {
+                if let Some(value) = value.get() {
+                    return Ok(Box::new(Literal::new(value)));
+                }
+            }
+            Err(error) => return Ok(Box::new(Failed { error })),
         }
     }
     Ok(Box::new(expression))
+}
+
+/// An operator whose operands are constants that it refuses.
+#[derive(Debug)]
+struct Failed {
+    error: Error,
+}
+
+impl Expression for Failed {
+    fn evaluate<'a>(&'a self, _: &Scope<'a>) -> Result<Value<'a>> {
+        Err(self.error.clone())
+    }
+
+    fn failure(&self) -> Option<&Error> {
+        Some(&self.error)
+    }
 }

@@ -1,9 +1,9 @@
 //! `{$or: [expression, …]}`: whether an operand is true; `false` without operands.
 //!
-//! Operands after the first true one are not evaluated. Null, missing and zero are false, all other values are true.
+//! Operands after the first true one are not evaluated, and a constant that decides leaves nothing to evaluate. Null, missing and zero are false, all other values are true.
 //! Documented at <https://www.mongodb.com/docs/manual/reference/operator/aggregation/or/>.
 
-use super::{Compiled, Expression, Operator, Parser, Scope, arguments};
+use super::{Compiled, Expression, Literal, Operator, Parser, Scope, arguments};
 use crate::document::Value;
 use crate::error::Result;
 use bson::RawBsonRef;
@@ -16,7 +16,12 @@ struct Or {
 }
 
 fn parse_or(argument: RawBsonRef<'_>, parser: &mut Parser) -> Result<Compiled> {
-    Ok(Box::new(Or { operands: arguments("$or", argument, 0..=usize::MAX, parser)? }))
+    let operands = arguments("$or", argument, 0..=usize::MAX, parser)?;
+    let truth = |operand: &Compiled| operand.constant().map(|value| Value::from(value).is_true());
+    if operands.iter().any(|operand| truth(operand) == Some(true)) {
+        return Ok(Box::new(Literal::new(RawBsonRef::Boolean(true))));
+    }
+    Ok(Box::new(Or { operands }))
 }
 
 impl Expression for Or {

@@ -91,6 +91,11 @@ impl Parser {
         found.map(|found| found.1).ok_or_else(|| Error::location(17276, format!("Use of undefined variable: {name}")))
     }
 
+    /// Whether no operator or object is being parsed around this place.
+    pub(super) fn is_outermost(&self) -> bool {
+        self.depth == 0
+    }
+
     /// Runs `body` one level deeper.
     ///
     /// # Errors

@@ -26,24 +26,39 @@ fn parse_switch(argument: RawBsonRef<'_>, parser: &mut Parser) -> Result<Compile
     let RawBsonRef::Document(document) = argument else {
         return Err(Error::location(40060, "$switch requires an object as an argument"));
     };
-    let mut switch = Switch { branches: Vec::new(), default: None };
+    let (mut parsed, mut default) = (Vec::new(), None);
     for field in document {
         let (name, value) = field?;
         match (name.as_str(), value) {
             ("branches", RawBsonRef::Array(branches)) => {
                 for branch in branches {
-                    switch.branches.push(parse_branch(branch?, parser)?);
+                    parsed.push(parse_branch(branch?, parser)?);
                 }
             }
             ("branches", _) => return Err(Error::location(40061, "$switch expected an array for 'branches'")),
-            ("default", value) => switch.default = Some(parse(value, parser)?),
+            ("default", value) => default = Some(parse(value, parser)?),
             (other, _) => return Err(Error::location(40067, format!("$switch found an unknown argument: {other}"))),
         }
     }
-    if switch.branches.is_empty() {
+    if parsed.is_empty() {
         return Err(Error::location(40068, "$switch requires at least one branch"));
     }
-    Ok(Box::new(switch))
+    Ok(Box::new(Switch { branches: reachable(parsed), default }))
+}
+
+/// The branches that can be taken: none whose case is constantly false, none behind a case that is constantly true.
+fn reachable(branches: Vec<Branch>) -> Vec<Branch> {
+    let mut kept = Vec::new();
+    for branch in branches {
+        let truth = branch.case.constant().map(|value| Value::from(value).is_true());
+        if truth != Some(false) {
+            kept.push(branch);
+        }
+        if truth == Some(true) {
+            break;
+        }
+    }
+    kept
 }
 
 fn parse_branch(branch: RawBsonRef<'_>, parser: &mut Parser) -> Result<Branch> {
