@@ -11,11 +11,14 @@
 //! project SPEC DOCUMENT [FILTER]        the document that comes out of a `find` projection, or `error CODE`
 //! set SPEC DOCUMENT                     the document with computed fields, or `error CODE`
 //! update DOCUMENT UPDATE [OPTIONS]      the document after, `no change`, or `error CODE`
+//! pipeline [DOCUMENT…] [STAGE…] [OPTIONS]   the documents that come out, or `error CODE`
 //! accumulate ACCUMULATOR over DOCUMENTS           the value over an array of documents
 //! window FUNCTION SORT over DOCUMENTS             the values, one a document, in the order of SORT
 //! ```
 //!
 //! Values are relaxed extended JSON, but an int64 is always `{"$numberLong": "…"}`, so that result types are seen.
+
+mod support;
 
 use bson::{Bson, RawDocumentBuf};
 use engine::accumulator::{self, window::Rows};
@@ -23,6 +26,7 @@ use engine::document::{Value, order};
 use engine::expression::{self, Accumulation, Environment, Parser, Scope, WindowExpression};
 use engine::filter::{self, Filter};
 use engine::projection::{AddFields, Mode, Projection};
+use engine::stage;
 use engine::update::{self, Update, UpdateContext};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -59,6 +63,8 @@ fn operator_tables_are_sorted_and_each_operator_has_a_script() {
     assert_table("update", &names);
     let names: Vec<&str> = filter::OPERATORS.iter().map(|operator| operator.name).collect();
     assert_table("filter", &names);
+    let names: Vec<&str> = stage::STAGES.iter().map(|stage| stage.name).collect();
+    assert_table("stage", &names);
     let names: Vec<&str> = accumulator::ACCUMULATORS.iter().map(|kind| kind.name).collect();
     assert_table("accumulator", &names);
     let names = WindowExpression::names();
@@ -161,6 +167,8 @@ fn run(statement: &str) -> String {
             projected(&raw_document(specification), &raw_document(document), &raw_document(filter))
         }
         ("set", [specification, document]) => with_fields(&raw_document(specification), &raw_document(document)),
+        ("pipeline", [documents, stages]) => piped(documents, stages, &RawDocumentBuf::new()),
+        ("pipeline", [documents, stages, options]) => piped(documents, stages, &raw_document(options)),
         ("update", [document, update]) => updated(&raw_document(document), update, None),
         ("update", [document, update, options]) => {
             updated(&raw_document(document), update, Some(&raw_document(options)))
@@ -290,6 +298,18 @@ fn apply_update(
     };
     let inserting = options.get_bool("inserting").unwrap_or(false);
     update.apply(document, &UpdateContext { environment: &environment, position, inserting })
+}
+
+/// What a pipeline gives. Options: `collections` (name and documents of others), `memory` (bytes), `database` (no collection),
+/// `show` (the collection to show afterwards in the place of the results).
+fn piped(documents: &Bson, stages: &Bson, options: &RawDocumentBuf) -> String {
+    match support::run_pipeline(documents, stages, options) {
+        Ok(rows) => {
+            let rows = rows.into_iter().map(|row| json(Bson::try_from(bson::RawBson::Document(row)).unwrap()));
+            serde_json::Value::Array(rows.collect()).to_string()
+        }
+        Err(error) => format!("error {}", error.code.0),
+    }
 }
 
 /// The extended JSON values in a statement; the word `over` between two of them is skipped.

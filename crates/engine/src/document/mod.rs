@@ -9,6 +9,7 @@ pub mod compare;
 pub mod date;
 pub mod date_text;
 pub mod decimal;
+pub mod edit;
 pub mod hash;
 pub mod number;
 pub mod order;

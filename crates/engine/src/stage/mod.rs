@@ -1,7 +1,49 @@
 //! Aggregation stages: rows in, rows out.
+//!
+//! One file per stage: module doc, table row, parsed struct, behaviour, and what the planner wants to know ([`Stage`]'s
+//! default methods). [`STAGES`] alone drives parsing, the error for an unknown stage and COMPAT.md. Rows are pulled one at a
+//! time ([`RowSource`]); a stage holds only what its meaning demands, and what may be large goes through [`sorter`] or
+//! [`spill`] to temporary files. A stage sees other collections only through [`Collections`].
+
+mod accumulation;
+mod add_fields;
+pub mod context;
+mod count;
+mod facet;
+mod group;
+mod limit;
+mod lookup;
+mod r#match;
+mod options;
+pub mod pipeline;
+mod project;
+mod replace_root;
+mod replace_with;
+mod sample;
+mod set;
+mod skip;
+mod sort;
+mod sort_by_count;
+pub mod sort_pattern;
+pub mod sorter;
+mod spill;
+mod union_with;
+mod unset;
+mod unwind;
+
+pub use context::{Collections, StageContext, Write, WriteOutcome};
+pub use pipeline::{Leading, ParseContext, Pipeline, Place};
+pub use sort_pattern::SortPattern;
+pub use sorter::Sorter;
 
 use crate::document::Row;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
+use crate::expression::Environment;
+use crate::filter::Filter;
+use crate::namespace::Namespace;
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+use std::fmt::Debug;
+use std::sync::Arc;
 
 /// Rows, pulled one at a time.
 pub trait RowSource: Send {
@@ -19,3 +61,240 @@ pub trait RowSource: Send {
 
 /// A boxed source.
 pub type Rows = Box<dyn RowSource>;
+
+/// What every stage's parsed struct does.
+pub trait Stage: Debug + Send + Sync {
+    /// Puts the stage behind its input. A stage that makes its own rows ignores the input.
+    ///
+    /// # Errors
+    /// What can only be refused once the pipeline runs.
+    fn open(self: Arc<Self>, input: Rows, context: &Arc<StageContext>) -> Result<Rows>;
+
+    /// The filter, for a stage that only filters.
+    fn filter(&self) -> Option<&Filter> {
+        None
+    }
+
+    /// The order, for a stage that only sorts.
+    fn order(&self) -> Option<&SortPattern> {
+        None
+    }
+
+    /// The bound, for a stage that only limits.
+    fn limit(&self) -> Option<u64> {
+        None
+    }
+
+    /// How many rows it leaves out, for a stage that only skips.
+    fn skip(&self) -> Option<u64> {
+        None
+    }
+
+    /// The same sort with a limit pulled into it, for a stage that sorts.
+    fn with_limit(&self, limit: u64) -> Option<Arc<dyn Stage>> {
+        let _ = limit;
+        None
+    }
+
+    /// Whether it gives at most one row for each input row, in the same order, and reads nothing else.
+    fn is_row_wise(&self) -> bool {
+        false
+    }
+
+    /// What a row-wise stage makes of one document.
+    ///
+    /// # Errors
+    /// What its expressions refuse; `InternalError` (1) for a stage that is not row-wise.
+    fn map(&self, document: &RawDocument, environment: &Environment) -> Result<Option<RawDocumentBuf>> {
+        let _ = (document, environment);
+        Err(Error::internal("only row-wise stages map documents"))
+    }
+
+    /// The other collections that it reads.
+    fn reads(&self) -> Vec<Namespace> {
+        Vec::new()
+    }
+
+    /// The collection that it writes.
+    fn writes(&self) -> Option<Namespace> {
+        None
+    }
+}
+
+/// Where in a pipeline a stage may stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Position {
+    /// Anywhere.
+    Anywhere,
+    /// Only first: it makes its own rows.
+    First,
+    /// Only first, and only where there is no collection (`aggregate: 1`).
+    FirstWithoutCollection,
+    /// Only last: it writes.
+    Last,
+}
+
+/// A row of the stage table.
+pub struct StageKind {
+    /// The name with its `$`.
+    pub name: &'static str,
+    /// Where it may stand.
+    pub position: Position,
+    /// Whether it may stand inside `$facet`.
+    pub in_facet: bool,
+    /// Parses the stage's argument into the stages that it stands for.
+    parse: Parse,
+}
+
+/// Parses a stage's argument into the stages that it stands for.
+type Parse = fn(RawBsonRef<'_>, &mut ParseContext<'_>) -> Result<Vec<Arc<dyn Stage>>>;
+
+impl StageKind {
+    const fn new(name: &'static str, parse: Parse) -> StageKind {
+        StageKind { name, position: Position::Anywhere, in_facet: true, parse }
+    }
+
+    const fn at(mut self, position: Position) -> StageKind {
+        self.position = position;
+        self.in_facet = false;
+        self
+    }
+
+    const fn not_in_facet(mut self) -> StageKind {
+        self.in_facet = false;
+        self
+    }
+}
+
+/// All stages, sorted by name.
+pub static STAGES: &[StageKind] = &[
+    add_fields::STAGE,
+    count::STAGE,
+    facet::STAGE,
+    group::STAGE,
+    limit::STAGE,
+    lookup::STAGE,
+    r#match::STAGE,
+    project::STAGE,
+    replace_root::STAGE,
+    replace_with::STAGE,
+    sample::STAGE,
+    set::STAGE,
+    skip::STAGE,
+    sort::STAGE,
+    sort_by_count::STAGE,
+    union_with::STAGE,
+    unset::STAGE,
+    unwind::STAGE,
+];
+
+/// Known names that are not our aim; refused by name.
+pub static UNSUPPORTED: &[&str] = &[
+    "$_internalInhibitOptimization",
+    "$geoNear",
+    "$listClusterCatalog",
+    "$listSampledQueries",
+    "$listSearchIndexes",
+    "$planCacheStats",
+    "$querySettings",
+    "$queryStats",
+    "$rankFusion",
+    "$scoreFusion",
+    "$search",
+    "$searchMeta",
+    "$shardedDataDistribution",
+    "$vectorSearch",
+];
+
+/// The table row of that name.
+pub fn find(name: &str) -> Option<&'static StageKind> {
+    STAGES.binary_search_by(|kind| kind.name.cmp(name)).ok().map(|found| &STAGES[found])
+}
+
+/// The refusal of a stage that does not exist, or is not our aim.
+fn unknown(name: &str) -> Error {
+    if UNSUPPORTED.contains(&name) {
+        return Error::new(
+            Code::COMMAND_NOT_SUPPORTED,
+            format!("the stage '{name}' is not supported by Sheaf: see COMPAT.md"),
+        );
+    }
+    Error::location(40324, format!("Unrecognized pipeline stage name: '{name}'"))
+}
+
+/// A source without rows.
+#[derive(Debug)]
+pub struct NoRows;
+
+impl RowSource for NoRows {
+    fn next(&mut self) -> Result<Option<Row>> {
+        Ok(None)
+    }
+}
+
+/// A source over rows at hand.
+pub struct Ready(std::vec::IntoIter<Row>);
+
+impl Ready {
+    /// A source that gives these rows in order.
+    pub fn new(rows: Vec<Row>) -> Ready {
+        Ready(rows.into_iter())
+    }
+}
+
+impl RowSource for Ready {
+    fn next(&mut self) -> Result<Option<Row>> {
+        Ok(self.0.next())
+    }
+}
+
+/// A source that maps each row of another to one row or none.
+struct Mapped<F> {
+    input: Rows,
+    map: F,
+}
+
+impl<F: FnMut(Row) -> Result<Option<Row>> + Send> RowSource for Mapped<F> {
+    fn next(&mut self) -> Result<Option<Row>> {
+        while let Some(row) = self.input.next()? {
+            if let Some(row) = (self.map)(row)? {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Puts a function behind a source.
+fn mapped(input: Rows, map: impl FnMut(Row) -> Result<Option<Row>> + Send + 'static) -> Rows {
+    Box::new(Mapped { input, map })
+}
+
+/// Puts a row-wise stage behind a source.
+fn mapped_by(stage: Arc<dyn Stage>, input: Rows, context: &Arc<StageContext>) -> Rows {
+    let context = Arc::clone(context);
+    mapped(input, move |row| {
+        let document = stage.map(row.document(), &context.environment)?;
+        Ok(document.map(|document| row.with_document(document)))
+    })
+}
+
+/// A source that is made when its first row is asked for: blocking stages read their input then.
+struct Deferred<F> {
+    make: Option<F>,
+    rows: Option<Rows>,
+}
+
+impl<F: FnOnce() -> Result<Rows> + Send> RowSource for Deferred<F> {
+    fn next(&mut self) -> Result<Option<Row>> {
+        if let Some(make) = self.make.take() {
+            self.rows = Some(make()?);
+        }
+        self.rows.as_mut().map_or(Ok(None), |rows| rows.next())
+    }
+}
+
+/// Defers the making of a source.
+fn deferred(make: impl FnOnce() -> Result<Rows> + Send + 'static) -> Rows {
+    Box::new(Deferred { make: Some(make), rows: None })
+}

@@ -1,0 +1,407 @@
+//! `{$lookup: {from, localField, foreignField, let, pipeline, as}}`: the matching documents of another collection, as an array.
+//!
+//! Equality is answered by an index of the other collection where it has one, with the answers of recent values kept; else
+//! the other collection is read once into a table by its values, if that fits into the memory. A pipeline that depends on
+//! nothing of the row runs once. Documented at
+//! <https://www.mongodb.com/docs/manual/reference/operator/aggregation/lookup/>.
+
+use crate::document::collation::Collator;
+use crate::document::traverse::{Leaf, visit};
+use crate::document::{FieldPath, MAX_DOCUMENT_BYTES, RawArray, RawBsonRef, RawDocument, Row, Value, edit};
+use crate::error::{Error, Result};
+use crate::expression::{self, Compiled, Scope, VariableId};
+use crate::key;
+use crate::namespace::Namespace;
+use crate::stage::options::Options;
+use crate::stage::pipeline::object;
+use crate::stage::{ParseContext, Pipeline, Place, Ready, RowSource, Rows, Stage, StageContext, StageKind};
+use bson::RawArrayBuf;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub(super) const STAGE: StageKind = StageKind::new("$lookup", parse);
+
+#[derive(Debug)]
+struct Lookup {
+    from: Option<Namespace>,
+    fields: Option<(FieldPath, FieldPath)>,
+    variables: Vec<(VariableId, Compiled)>,
+    pipeline: Option<Arc<Pipeline>>,
+    target: FieldPath,
+}
+
+fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec<Arc<dyn Stage>>> {
+    let specification = object(argument, 9, "the $lookup stage specification must be an object")?;
+    let mut options = Options::of("$lookup", specification)?;
+    let from = parse_from(options.take_any("from"), specification, context)?;
+    let target = options.string("as")?;
+    let mut field = |name: &str| Ok(options.string(name)?.filter(|path| !path.is_empty()));
+    let local: Result<Option<&str>> = field("localField");
+    let (local, foreign) = (local?, field("foreignField")?);
+    let stages = options.pipeline("pipeline")?;
+    let definitions = options.document("let")?;
+    let target = target.ok_or_else(|| options.missing("as"))?;
+    options.finish()?;
+    let target = FieldPath::parse(target)?;
+    let fields = match (local, foreign) {
+        (Some(local), Some(foreign)) => Some((FieldPath::parse(local)?, FieldPath::parse(foreign)?)),
+        (None, None) if stages.is_some() => None,
+        (None, None) => {
+            return Err(Error::failed_to_parse(
+                "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified",
+            ));
+        }
+        _ => {
+            return Err(Error::failed_to_parse(
+                "$lookup requires both or neither of 'localField' and 'foreignField' to be specified",
+            ));
+        }
+    };
+    if definitions.is_some() && stages.is_none() {
+        return Err(Error::failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'"));
+    }
+    let (variables, pipeline) = parse_pipeline(definitions, stages, from.as_ref(), context)?;
+    Ok(vec![Arc::new(Lookup { from, fields, variables, pipeline, target })])
+}
+
+fn parse_from(
+    from: Option<RawBsonRef<'_>>,
+    specification: &RawDocument,
+    context: &ParseContext<'_>,
+) -> Result<Option<Namespace>> {
+    match from {
+        Some(RawBsonRef::String(collection)) => Namespace::new(&context.namespace.database, collection).map(Some),
+        Some(RawBsonRef::Document(document)) => {
+            for field in document {
+                let (name, value) = field?;
+                match (name.as_str(), value) {
+                    ("db" | "coll", RawBsonRef::String(_)) => {}
+                    ("db" | "coll", _) => {
+                        return Err(Error::type_mismatch("$lookup argument 'from' must hold strings"));
+                    }
+                    (other, _) => {
+                        return Err(Error::location(40415, format!("BSON field 'from.{other}' is an unknown field.")));
+                    }
+                }
+            }
+            Err(Error::failed_to_parse("$lookup reads a collection of the same database only: 'from' must be a string"))
+        }
+        Some(_) => Err(Error::failed_to_parse("$lookup argument 'from' must be a string")),
+        None => {
+            let stages = crate::document::get(specification, "pipeline")?.and_then(|stages| stages.as_array());
+            if stages.map(starts_with_documents).transpose()?.unwrap_or(false) {
+                return Ok(None);
+            }
+            Err(Error::failed_to_parse(
+                "must specify 'pipeline' when 'from' is empty, with $documents as its first stage",
+            ))
+        }
+    }
+}
+
+/// Whether a pipeline makes its own rows from literals.
+fn starts_with_documents(stages: &RawArray) -> Result<bool> {
+    let first = stages.into_iter().next().transpose()?.and_then(|stage| stage.as_document());
+    let first = first.and_then(|stage| stage.iter().next()).transpose()?;
+    Ok(first.is_some_and(|(name, _)| name.as_str() == "$documents"))
+}
+
+type Parsed = (Vec<(VariableId, Compiled)>, Option<Arc<Pipeline>>);
+
+fn parse_pipeline(
+    definitions: Option<&RawDocument>,
+    stages: Option<&RawArray>,
+    from: Option<&Namespace>,
+    context: &mut ParseContext<'_>,
+) -> Result<Parsed> {
+    let mut values = Vec::new();
+    for field in definitions.into_iter().flatten() {
+        let (name, value) = field?;
+        check_variable(name.as_str())?;
+        values.push((name.as_str(), expression::parse(value, context.parser)?));
+    }
+    let Some(stages) = stages else { return Ok((Vec::new(), None)) };
+    let namespace = from
+        .cloned()
+        .unwrap_or_else(|| Namespace { database: context.namespace.database.clone(), collection: String::new() });
+    let (collator, place, depth) = (context.collator.clone(), context.place, context.depth);
+    let outer = context.namespace.clone();
+    let (variables, pipeline) = context.parser.scoped(|parser| {
+        let variables = values.into_iter().map(|(name, value)| (parser.define(name), value)).collect();
+        let mut inner = ParseContext { parser, collator, namespace: outer, place, depth };
+        inner.sub_pipeline(stages, Place::Lookup, namespace).map(|pipeline| (variables, pipeline))
+    })?;
+    Ok((variables, Some(Arc::new(pipeline))))
+}
+
+/// Refuses a name that no variable of `let` may have.
+fn check_variable(name: &str) -> Result<()> {
+    let mut letters = name.chars();
+    let valid = letters.next().is_some_and(|first| first.is_ascii_lowercase() || !first.is_ascii())
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || !letter.is_ascii());
+    if valid || name == "CURRENT" {
+        return Ok(());
+    }
+    Err(Error::failed_to_parse(format!(
+        "'{name}' is not a valid name for a variable: it must begin with a lowercase letter"
+    )))
+}
+
+/// How the documents that match a row are found.
+enum Plan {
+    /// Not yet chosen.
+    Undecided,
+    /// By an index of the other collection, with recent answers kept.
+    Index(Cache),
+    /// By a table of the other collection's documents.
+    Table { rows: Vec<Row>, places: HashMap<Vec<u8>, Vec<usize>> },
+    /// By reading the other collection for each row.
+    Scan,
+}
+
+/// Recent answers, all forgotten when they fill the memory.
+#[derive(Default)]
+struct Cache {
+    answers: HashMap<Vec<u8>, Arc<Vec<Row>>>,
+    bytes: usize,
+}
+
+struct Joining {
+    stage: Arc<Lookup>,
+    context: Arc<StageContext>,
+    input: Rows,
+    plan: Plan,
+    constant: Option<Arc<Vec<Row>>>,
+}
+
+impl Stage for Lookup {
+    fn open(self: Arc<Self>, input: Rows, context: &Arc<StageContext>) -> Result<Rows> {
+        Ok(Box::new(Joining {
+            stage: self,
+            context: Arc::clone(context),
+            input,
+            plan: Plan::Undecided,
+            constant: None,
+        }))
+    }
+
+    fn reads(&self) -> Vec<Namespace> {
+        let inner = self.pipeline.iter().flat_map(|pipeline| pipeline.reads());
+        self.from.iter().cloned().chain(inner).collect()
+    }
+}
+
+impl RowSource for Joining {
+    fn next(&mut self) -> Result<Option<Row>> {
+        let Some(row) = self.input.next()? else { return Ok(None) };
+        let found = self.found(&row)?;
+        let mut array = RawArrayBuf::new();
+        let mut bytes = row.bytes().len();
+        for other in found.iter() {
+            bytes += other.bytes().len();
+            if bytes > MAX_DOCUMENT_BYTES {
+                return Err(Error::location(
+                    4568,
+                    "Total size of documents matching pipeline's $lookup stage exceeds maximum document size",
+                ));
+            }
+            array.push(other.document());
+        }
+        let document = edit::set(row.document(), self.stage.target.as_str(), Some(RawBsonRef::Array(&array)))?;
+        Ok(Some(row.with_document(document)))
+    }
+}
+
+impl Joining {
+    /// The documents that belong to a row.
+    fn found(&mut self, row: &Row) -> Result<Arc<Vec<Row>>> {
+        let stage = Arc::clone(&self.stage);
+        let Some((local, foreign)) = &stage.fields else { return self.piped(row) };
+        let matching = self.equal(row, local, foreign)?;
+        let Some(pipeline) = &stage.pipeline else { return Ok(matching) };
+        let context = self.inner_context(row)?;
+        let rows = Box::new(Ready::new(matching.to_vec()));
+        Ok(Arc::new(collect(pipeline.open(0, rows, &context)?, usize::MAX)?.unwrap_or_default()))
+    }
+
+    /// What the pipeline alone gives for a row.
+    fn piped(&mut self, row: &Row) -> Result<Arc<Vec<Row>>> {
+        if let Some(constant) = &self.constant {
+            return Ok(Arc::clone(constant));
+        }
+        let stage = Arc::clone(&self.stage);
+        let Some(pipeline) = &stage.pipeline else { return Ok(Arc::default()) };
+        let context = self.inner_context(row)?;
+        let rows = match &stage.from {
+            Some(from) => context.collections.aggregate(from, pipeline, &context)?,
+            None => pipeline.open_source(&context)?,
+        };
+        let rows = Arc::new(collect(rows, usize::MAX)?.unwrap_or_default());
+        if stage.variables.is_empty() {
+            self.constant = Some(Arc::clone(&rows));
+        }
+        Ok(rows)
+    }
+
+    fn inner_context(&self, row: &Row) -> Result<Arc<StageContext>> {
+        let scope = Scope::new(row.document(), &self.context.environment);
+        let mut variables = Vec::new();
+        for (id, expression) in &self.stage.variables {
+            variables.push((*id, expression.evaluate(&scope)?.into_owned()));
+        }
+        let context = self.context.with_variables(variables);
+        Ok(Arc::new(match &self.stage.from {
+            Some(from) => context.on(from.clone()),
+            None => context,
+        }))
+    }
+
+    /// The documents whose foreign field equals the row's local field, each once, in the order of the other collection
+    /// where a table holds it.
+    fn equal(&mut self, row: &Row, local: &FieldPath, foreign: &FieldPath) -> Result<Arc<Vec<Row>>> {
+        if matches!(self.plan, Plan::Undecided) {
+            self.plan = self.choose(foreign)?;
+        }
+        let values = local_values(row.document(), local)?;
+        let collator = self.context.environment.collator();
+        let keys = values.iter().map(|value| encoded(*value, collator)).collect::<Result<Vec<_>>>()?;
+        match &mut self.plan {
+            Plan::Table { rows, places } => {
+                let mut found: Vec<usize> = keys.iter().filter_map(|key| places.get(key)).flatten().copied().collect();
+                found.sort_unstable();
+                found.dedup();
+                Ok(Arc::new(found.into_iter().map(|at| rows[at].clone()).collect()))
+            }
+            Plan::Index(cache) => {
+                let from = self.stage.from.as_ref();
+                let mut ask = |key: &[u8], value: RawBsonRef<'_>| -> Result<Arc<Vec<Row>>> {
+                    if let Some(known) = cache.answers.get(key) {
+                        return Ok(Arc::clone(known));
+                    }
+                    let Some(from) = from else { return Ok(Arc::default()) };
+                    let rows = self.context.collections.matching(from, foreign.as_str(), value, &self.context)?;
+                    let rows = Arc::new(collect(rows, usize::MAX)?.unwrap_or_default());
+                    cache.keep(key, &rows, self.context.memory_bytes);
+                    Ok(rows)
+                };
+                if let ([key], [value]) = (&keys[..], &values[..]) {
+                    return ask(key, *value);
+                }
+                let answers = keys.iter().zip(&values).map(|(key, value)| ask(key, *value));
+                union(answers.collect::<Result<Vec<_>>>()?)
+            }
+            Plan::Scan | Plan::Undecided => {
+                let Some(from) = &self.stage.from else { return Ok(Arc::default()) };
+                let mut answers = Vec::new();
+                for value in &values {
+                    let rows = self.context.collections.matching(from, foreign.as_str(), *value, &self.context)?;
+                    answers.push(Arc::new(collect(rows, usize::MAX)?.unwrap_or_default()));
+                }
+                union(answers)
+            }
+        }
+    }
+
+    fn choose(&self, foreign: &FieldPath) -> Result<Plan> {
+        let context = &self.context;
+        let rows = match &self.stage.from {
+            Some(from) => {
+                if context.collections.has_index(from, foreign.as_str(), context)? {
+                    return Ok(Plan::Index(Cache::default()));
+                }
+                let context = Arc::new(context.on(from.clone()));
+                context.collections.aggregate(from, &Arc::new(Pipeline::default()), &context)?
+            }
+            None => match &self.stage.pipeline {
+                Some(pipeline) => pipeline.open_source(context)?,
+                None => return Ok(Plan::Scan),
+            },
+        };
+        let Some(rows) = collect(rows, context.memory_bytes)? else { return Ok(Plan::Scan) };
+        let mut places: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+        let collator = context.environment.collator();
+        for (at, row) in rows.iter().enumerate() {
+            visit(row.document(), foreign.as_str(), Leaf::ElementsAndArray, &mut |value, _| {
+                let key = encoded(value.unwrap_or(RawBsonRef::Null), collator)?;
+                let known = places.entry(key).or_default();
+                if known.last() != Some(&at) {
+                    known.push(at);
+                }
+                Ok(false)
+            })?;
+        }
+        Ok(Plan::Table { rows, places })
+    }
+}
+
+impl Cache {
+    fn keep(&mut self, key: &[u8], rows: &Arc<Vec<Row>>, memory_bytes: usize) {
+        let bytes = key.len() + rows.iter().map(|row| row.bytes().len() + size_of::<Row>()).sum::<usize>();
+        if self.bytes + bytes > memory_bytes {
+            self.answers.clear();
+            self.bytes = 0;
+        }
+        if bytes < memory_bytes {
+            self.bytes += bytes;
+            self.answers.insert(key.to_vec(), Arc::clone(rows));
+        }
+    }
+}
+
+fn encoded(value: RawBsonRef<'_>, collator: Option<&Collator>) -> Result<Vec<u8>> {
+    let mut key = Vec::new();
+    key::encode(value, collator, &mut key)?;
+    Ok(key)
+}
+
+/// All rows of a source, or `None` when they exceed a number of bytes.
+fn collect(mut rows: Rows, most_bytes: usize) -> Result<Option<Vec<Row>>> {
+    let mut found = Vec::new();
+    let mut bytes = 0_usize;
+    while let Some(row) = rows.next()? {
+        bytes += row.bytes().len() + size_of::<Row>();
+        if bytes > most_bytes {
+            return Ok(None);
+        }
+        found.push(row);
+    }
+    Ok(Some(found))
+}
+
+/// The rows of several answers, each record once.
+fn union(answers: Vec<Arc<Vec<Row>>>) -> Result<Arc<Vec<Row>>> {
+    let mut rows: Vec<Row> = Vec::new();
+    for row in answers.iter().flat_map(|answer| answer.iter()) {
+        let known = match &row.record {
+            Some(record) => rows.iter().any(|known| known.record.as_ref() == Some(record)),
+            None => rows.iter().any(|known| known.bytes() == row.bytes()),
+        };
+        if !known {
+            rows.push(row.clone());
+        }
+    }
+    Ok(Arc::new(rows))
+}
+
+/// The values of a row's local field: an array's elements, null for a missing one.
+fn local_values<'a>(document: &'a RawDocument, path: &FieldPath) -> Result<Vec<RawBsonRef<'a>>> {
+    let mut values = Vec::new();
+    let mut missing = false;
+    visit(document, path.as_str(), Leaf::Elements, &mut |value, _| {
+        match value {
+            Some(value) => values.push(value),
+            None => missing = true,
+        }
+        Ok(false)
+    })?;
+    if missing && values.is_empty() {
+        values.push(RawBsonRef::Null);
+    }
+    if values.is_empty() {
+        let shown = path.evaluate(RawBsonRef::Document(document))?;
+        if matches!(shown, Value::Missing) {
+            values.push(RawBsonRef::Null);
+        }
+    }
+    Ok(values)
+}
