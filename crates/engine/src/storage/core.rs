@@ -18,6 +18,7 @@ use parking_lot::{Condvar, Mutex};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -44,6 +45,8 @@ pub(super) struct Core {
     pub(super) progress: Arc<Progress>,
     /// The writer lock.
     pub(super) writing: Mutex<Writing>,
+    /// The last executed position, for those who don't hold the lock.
+    pub(super) executed: AtomicU64,
     /// Signalled, with the writer lock, when a frozen generation has been folded or can't be.
     pub(super) room: Condvar,
     pub(super) queue: Queue,
@@ -59,6 +62,8 @@ const TABLES_NAME: &str = "tables.redb";
 
 /// The segments of a storage in memory are at most this large.
 const MEMORY_SEGMENT_BYTES: u64 = 4 << 20;
+/// A storage in memory keeps at most this much of its log for readers.
+const MEMORY_RETAIN_BYTES: u64 = 64 << 20;
 
 /// What the writer lock protects: the last executed commit.
 pub(super) struct Writing {
@@ -216,7 +221,8 @@ impl Storage {
     /// A storage in memory, with the same behaviour and no durability.
     pub fn in_memory(options: Options) -> Storage {
         let segment_bytes = options.segment_bytes.min(MEMORY_SEGMENT_BYTES);
-        let options = Options { flush: Flush::Skip, segment_bytes, ..options };
+        let retain_bytes = options.retain_bytes.min(MEMORY_RETAIN_BYTES);
+        let options = Options { flush: Flush::Skip, segment_bytes, retain_bytes, ..options };
         let started =
             Storage::start(options, Box::new(MemoryTables::default()), Arc::new(Memory::default()), Box::new(()));
         started.expect("there is nothing to recover in memory")
@@ -246,6 +252,7 @@ impl Storage {
             shape: Mutex::new(()),
             progress: Arc::new(Progress::new(position)),
             writing: Mutex::new(Writing { position, time }),
+            executed: AtomicU64::new(position),
             room: Condvar::new(),
             queue: Queue::default(),
             fold: Fold::new(folded),
@@ -270,6 +277,9 @@ impl Storage {
     }
 
     /// Takes the writer lock, waiting for its holder, and for the folder if the overlay is full.
+    ///
+    /// The overlay's hard limit is checked here and not by [`Writer::commit`], so a writer should be kept for few
+    /// commits only. A thread that holds one must not ask for another, nor for a [checkpoint](Storage::checkpoint).
     ///
     /// Errors: the reason of a failed flush, or of a failed fold once the overlay is full; `ShutdownInProgress` after
     /// [`close`](Storage::close).
@@ -367,7 +377,7 @@ impl Storage {
         let core = &*self.core;
         let counters = &core.counters;
         Statistics {
-            executed: core.writing.lock().position,
+            executed: core.executed.load(Ordering::Relaxed),
             flushed: self.flushed(),
             folded: core.fold.folded(),
             oldest: self.oldest(),

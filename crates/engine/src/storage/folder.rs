@@ -2,16 +2,20 @@
 
 use super::Position;
 use super::core::Core;
+use super::overlay::Generation;
 use super::statistics::{Counters, nanos};
 use super::tables::Reached;
 use super::view::State;
 use crate::error::{Error, Result};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long the folder waits before it tries a failed fold again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How often the folder looks whether the readers of a folded generation are gone.
+const BURIAL_DELAY: Duration = Duration::from_millis(100);
 
 /// What the folder is asked for and how far it is.
 pub(super) struct Fold {
@@ -61,8 +65,8 @@ impl Fold {
         self.changed.notify_all();
     }
 
-    /// Waits for a frozen generation; `None` once the storage stops.
-    fn next(&self) -> Option<Reached> {
+    /// Waits for a frozen generation; `None` once the storage stops. Meanwhile it buries folded ones.
+    fn next(&self, folded: &mut Folded) -> Option<Reached> {
         let mut state = self.state.lock();
         loop {
             if state.stopping {
@@ -71,7 +75,12 @@ impl Fold {
             if let Some(reached) = state.frozen {
                 return Some(reached);
             }
-            self.changed.wait(&mut state);
+            if folded.0.is_empty() {
+                self.changed.wait(&mut state);
+            } else {
+                self.changed.wait_for(&mut state, BURIAL_DELAY);
+                MutexGuard::unlocked(&mut state, || folded.bury());
+            }
         }
     }
 
@@ -95,16 +104,28 @@ impl Fold {
     }
 }
 
+/// Folded generations that snapshots may still read. Dropping one frees hundreds of thousands of entries, which
+/// should happen here and not in the last reader.
+#[derive(Default)]
+struct Folded(Vec<Arc<Generation>>);
+
+impl Folded {
+    fn bury(&mut self) {
+        self.0.retain(|generation| Arc::strong_count(generation) > 1);
+    }
+}
+
 impl Core {
     /// The folder thread.
     pub(super) fn fold_generations(&self) {
-        while let Some(reached) = self.fold.next() {
+        let mut folded = Folded::default();
+        while let Some(reached) = self.fold.next(&mut folded) {
             // Only what is flushed may be folded; if it never will be, there is nothing left to do.
             if self.ticket(reached.position).wait().is_err() {
                 return;
             }
             let started = Instant::now();
-            let outcome = self.fold_frozen(reached);
+            let outcome = self.fold_frozen(reached, &mut folded);
             let time = nanos(started.elapsed());
             Counters::add(&self.counters.fold_nanos, time);
             self.counters.fold_longest_nanos.fetch_max(time, Ordering::Relaxed);
@@ -138,7 +159,7 @@ impl Core {
         Ok(())
     }
 
-    fn fold_frozen(&self, reached: Reached) -> Result<()> {
+    fn fold_frozen(&self, reached: Reached, folded: &mut Folded) -> Result<()> {
         let frozen = self.published.load().generations.last().expect("a generation is frozen").clone();
         self.tables.commit(&mut frozen.newest(), reached)?;
         let tables = self.tables.view()?;
@@ -147,6 +168,7 @@ impl Core {
             generations.pop();
             State { position: state.position, tables, generations }
         });
+        folded.0.push(frozen);
         Ok(())
     }
 }

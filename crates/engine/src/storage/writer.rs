@@ -9,6 +9,7 @@ use bytes::Bytes;
 use parking_lot::MutexGuard;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// One commit: applied as a whole or not at all.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +52,7 @@ impl Writer<'_> {
         }
         self.writing.position = position;
         self.writing.time = changes.time;
+        self.core.executed.store(position, Ordering::Relaxed);
         self.core.queue.push(Pending { position, changes, place });
         if self.core.freeze_if_due(&mut self.writing) {
             self.state = self.core.published.load_full();

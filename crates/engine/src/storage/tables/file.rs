@@ -182,6 +182,10 @@ impl Tables for FileTables {
 fn failed(error: impl Into<redb::Error>) -> Error {
     match error.into() {
         redb::Error::Io(error) => Error::from(error).context("the table file"),
+        redb::Error::Corrupted(what) => Error::new(
+            Code::MANUAL_INTERVENTION_REQUIRED,
+            format!("the table file is damaged ({what}): restore a backup, or the folder's files as they were"),
+        ),
         error => Error::internal(format!("the table file: {error}")),
     }
 }

@@ -190,3 +190,61 @@ fn writers_wait_for_the_folder_when_the_overlay_is_full() {
     storage.checkpoint().unwrap();
     assert_eq!(all(&storage.snapshot(), Direction::Forward).len(), 2000);
 }
+
+#[test]
+fn snapshots_are_consistent_while_everything_moves() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { overlay_bytes: 50 << 10, cache_bytes: 1 << 20, flush: Flush::Skip, ..Options::default() };
+    let storage = Storage::open(folder.path(), options).unwrap();
+    let account = |number: u64| Bytes::from(format!("account {number:03}"));
+    let amount = |value: Option<Bytes>| value.map_or(0, |value| i64::from_be_bytes(value[..8].try_into().unwrap()));
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let storage = &storage;
+            scope.spawn(move || {
+                let mut dice = faulty::Dice::new(thread);
+                for _ in 0..4000 {
+                    // Move something from one account to another, in a layer; an empty account is deleted.
+                    let (from, to) = (account(dice.roll(50)), account(50 + dice.roll(50)));
+                    let moved = dice.roll(100) as i64 - 50;
+                    let mut writer = storage.writer().unwrap();
+                    let mut layer = Layer::new(&writer);
+                    for (key, change) in [(from, -moved), (to, moved)] {
+                        match amount(layer.get(&key).unwrap()) + change {
+                            0 => layer.delete(key),
+                            sum => layer.put(key, sum.to_be_bytes().to_vec()),
+                        }
+                    }
+                    let writes = layer.into_writes().into_vec();
+                    writer.commit(Changes { writes, ..Changes::default() }).unwrap();
+                }
+            });
+        }
+        let readers: Vec<_> = [Direction::Forward, Direction::Backward]
+            .map(|direction| {
+                let (storage, stop) = (&storage, &stop);
+                scope.spawn(move || {
+                    let mut seen = 0;
+                    while !stop.load(std::sync::atomic::Ordering::Relaxed) || seen == 0 {
+                        let snapshot = storage.snapshot();
+                        let entries = all(&snapshot, direction);
+                        let total: i64 = entries.iter().map(|(_, value)| amount(Some(value.clone()))).sum();
+                        assert_eq!(total, 0, "at position {}", snapshot.position());
+                        for (key, value) in &entries {
+                            assert_eq!(snapshot.get(key).unwrap().as_ref(), Some(value));
+                        }
+                        seen += 1;
+                    }
+                })
+            })
+            .into_iter()
+            .collect();
+        while storage.flushed() < 8000 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            assert!(!readers.iter().all(|reader| reader.is_finished()), "a reader failed");
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert!(storage.statistics().folds > 10);
+}
