@@ -114,6 +114,11 @@ impl Engine {
         ids.iter().copied().filter(of_namespace).filter(|id| self.inner.cursors.close(*id)).collect()
     }
 
+    /// Closes a cursor, whatever it is on; false when there is none.
+    pub fn kill_cursor(&self, id: i64) -> bool {
+        self.inner.cursors.close(id)
+    }
+
     /// How many cursors are open.
     pub fn open_cursors(&self) -> usize {
         self.inner.cursors.len()
@@ -187,7 +192,7 @@ impl Inner {
         };
         check_owner(&cursor, context, id, namespace)?;
         cursor.last_use = Instant::now();
-        let size = batch_size.filter(|size| *size > 0).or((cursor.batch_size > 0).then_some(cursor.batch_size));
+        let size = batch_size.filter(|size| *size > 0);
         let seen = self.storage.flushed();
         let filled = context.block(|| cursor.fill(size, context));
         cursor.last_use = Instant::now();
@@ -226,7 +231,7 @@ fn check_owner(cursor: &Cursor, context: &Context, id: i64, namespace: &Namespac
     let session = context.session.as_ref().map(|session| session.id);
     if cursor.session != session {
         return Err(Error::location(
-            50737,
+            if cursor.session.is_none() { 50737 } else { 50738 },
             format!("Cannot run getMore on cursor {id}, which was created in another session or in none"),
         ));
     }

@@ -69,7 +69,7 @@ impl Path<'_> {
         }
         let field = self.field;
         let message = format!("BSON field '{field}' value must be >= {minimum}, actual value '{value}'");
-        Err(Error::location(51024, message))
+        Err(Error::bad_value(message))
     }
 }
 
@@ -183,9 +183,31 @@ pub(crate) fn number(value: RawBsonRef<'_>) -> Option<i64> {
         RawBsonRef::Int32(number) => Some(i64::from(number)),
         RawBsonRef::Int64(number) => Some(number),
         RawBsonRef::Double(number) => Some(number as i64),
-        RawBsonRef::Decimal128(number) => Some(number.to_string().parse::<f64>().unwrap_or(0.0) as i64),
+        RawBsonRef::Decimal128(number) => Some(as_double(number).round_ties_even() as i64),
         _ => None,
     }
+}
+
+/// A decimal as a double: close enough wherever an option's number is asked for.
+fn as_double(number: bson::Decimal128) -> f64 {
+    let text = number.to_string();
+    text.parse().unwrap_or(f64::NAN)
+}
+
+/// A number that must be whole and finite; `None` for other types.
+///
+/// # Errors
+/// `FailedToParse` (9) for fractions, infinities and no-numbers.
+pub(crate) fn whole(value: RawBsonRef<'_>, field: &str) -> Result<Option<i64>> {
+    let double = match value {
+        RawBsonRef::Double(number) => number,
+        RawBsonRef::Decimal128(number) => as_double(number),
+        other => return Ok(number(other)),
+    };
+    if !double.is_finite() || double.fract() != 0.0 {
+        return Err(Error::failed_to_parse(format!("Expected an integer: {field}: {double}")));
+    }
+    Ok(Some(double as i64))
 }
 
 /// The name of a type in MongoDB's messages.
@@ -228,17 +250,20 @@ pub(crate) struct Arguments<'a> {
     pub(crate) sequences: &'a [Sequence],
     /// Whether fields that every command takes are passed over.
     pub(crate) generic: bool,
+    /// Whether unknown fields are passed over too.
+    pub(crate) lenient: bool,
 }
 
 impl<'a> Arguments<'a> {
     /// A command's.
     pub(crate) fn of(ctx: &Context<'a>) -> Arguments<'a> {
-        Arguments { document: ctx.body(), skip: 1, sequences: &ctx.message.sequences, generic: true }
+        let lenient = ctx.command.ignores_unknown_fields;
+        Arguments { document: ctx.body(), skip: 1, sequences: &ctx.message.sequences, generic: true, lenient }
     }
 
     /// A nested document's.
     pub(crate) fn nested(document: &'a RawDocument) -> Arguments<'a> {
-        Arguments { document, skip: 0, sequences: &[], generic: false }
+        Arguments { document, skip: 0, sequences: &[], generic: false, lenient: false }
     }
 }
 
@@ -337,7 +362,7 @@ macro_rules! arguments {
                                 $field = Some(<$kind as Field<$life>>::from_value(path, value)?);
                             }
                         })*
-                        key if arguments.generic && is_generic(key) => {}
+                        key if arguments.lenient || arguments.generic && is_generic(key) => {}
                         _ => return Err(path.unknown()),
                     }
                 }
@@ -382,8 +407,10 @@ mod tests {
 
     fn parse(document: Document) -> Result<(Option<i64>, bool, String)> {
         let raw = RawDocumentBuf::try_from(&document)?;
-        let arguments =
-            Sample::parse_from("sample", Arguments { document: &raw, skip: 1, sequences: &[], generic: true })?;
+        let arguments = Sample::parse_from(
+            "sample",
+            Arguments { document: &raw, skip: 1, sequences: &[], generic: true, lenient: false },
+        )?;
         Ok((arguments.limit, arguments.single.0, arguments.name.to_owned()))
     }
 

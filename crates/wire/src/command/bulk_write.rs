@@ -1,6 +1,6 @@
 //! `bulkWrite`: inserts, updates and deletes in several collections.
 
-use super::documents::{Documents, Hint, owned, to_owned, write_cursor};
+use super::documents::{Documents, Hint, owned, to_owned, write_batch};
 use super::{Command, Context, Counter, Flag, Later, Path, Run, arguments};
 use crate::auth::{Action, Resource, Rights};
 use crate::bson::Writer;
@@ -9,7 +9,7 @@ use bson::raw::{RawBson, RawBsonRef};
 use bson::{RawArray, RawDocument, RawDocumentBuf};
 use engine::operation::{Delete, DeleteStatement, Insert, Query, Update, UpdateStatement};
 use engine::storage::Ticket;
-use engine::{Code, Error, Namespace, Result};
+use engine::{Batch, Code, Error, Namespace, Result};
 
 /// The command.
 pub(crate) static COMMAND: Command = Command {
@@ -30,9 +30,9 @@ arguments! {
     struct Arguments<'a> {
         operations: Documents<'a> = "ops",
         namespaces: Documents<'a> = "nsInfo",
-        ordered: Option<Flag> = "ordered",
+        ordered: Option<bool> = "ordered",
         bypass: Flag = "bypassDocumentValidation",
-        errors_only: Flag = "errorsOnly",
+        errors_only: Option<bool> = "errorsOnly",
         variables: Option<&'a RawDocument> = "let",
         cursor: Option<&'a RawDocument> = "cursor",
         statement_ids: Option<&'a RawArray> = "stmtIds",
@@ -82,7 +82,8 @@ arguments! {
 /// One operation, parsed.
 enum Operation {
     Insert(usize, RawDocumentBuf),
-    Update(usize, Box<UpdateStatement>),
+    /// With whether it has constants.
+    Update(usize, Box<UpdateStatement>, bool),
     Delete(usize, Box<DeleteStatement>),
 }
 
@@ -105,17 +106,18 @@ struct Totals {
     deleted: i32,
 }
 
-fn namespaces(arguments: &Arguments<'_>) -> Result<Vec<Namespace>> {
+fn namespaces<'a>(arguments: &Arguments<'a>) -> Result<Vec<(Namespace, Option<RawBsonRef<'a>>)>> {
     let mut all = Vec::new();
     for document in arguments.namespaces.iter("bulkWrite", "nsInfo") {
-        let name = NamespaceArguments::parse_nested("bulkWrite.nsInfo", document?)?.namespace;
+        let NamespaceArguments { namespace: name, uuid, .. } =
+            NamespaceArguments::parse_nested("bulkWrite.nsInfo", document?)?;
         let Some((database, collection)) = name.split_once('.') else {
             return Err(Error::new(
                 Code::INVALID_NAMESPACE,
                 format!("Invalid namespace specified for bulkWrite: '{name}'"),
             ));
         };
-        all.push(Namespace::new(database, collection)?);
+        all.push((Namespace::new(database, collection)?, uuid));
     }
     Ok(all)
 }
@@ -137,6 +139,10 @@ fn parse(document: &RawDocument, namespaces: usize, variables: Option<&RawDocume
         "update" => {
             let update = UpdateOperation::parse_nested("bulkWrite.ops", document)?;
             let path = Path { parent: "bulkWrite.ops", field: "arrayFilters" };
+            if !matches!(update.update, RawBsonRef::Document(_) | RawBsonRef::Array(_)) {
+                let path = Path { parent: "bulkWrite.ops", field: "updateMods" };
+                return Err(path.wrong_type(update.update, &["object", "array"]));
+            }
             if update.multi == Some(true) && update.sort.is_some() {
                 return Err(Error::failed_to_parse("Cannot specify sort with multi=true"));
             }
@@ -154,7 +160,7 @@ fn parse(document: &RawDocument, namespaces: usize, variables: Option<&RawDocume
                 upsert: update.upsert.unwrap_or(false),
                 array_filters: owned(update.array_filters, path)?,
             };
-            Ok(Operation::Update(checked(update.collection)?, Box::new(statement)))
+            Ok(Operation::Update(checked(update.collection)?, Box::new(statement), update.constants.is_some()))
         }
         "delete" => {
             let delete = DeleteOperation::parse_nested("bulkWrite.ops", document)?;
@@ -168,9 +174,7 @@ fn parse(document: &RawDocument, namespaces: usize, variables: Option<&RawDocume
             let statement = DeleteStatement { query, multi: delete.multi.unwrap_or(false) };
             Ok(Operation::Delete(checked(delete.collection)?, Box::new(statement)))
         }
-        other => {
-            Err(Error::bad_value(format!("BulkWriteOperation must start with insert, update or delete, not '{other}'")))
-        }
+        other => Err(Path { parent: "bulkWrite.ops", field: other }.unknown()),
     }
 }
 
@@ -181,10 +185,10 @@ fn rights(ctx: &Context<'_>) -> Result<Vec<(Action, Resource)>> {
     for document in arguments.operations.iter("bulkWrite", "ops") {
         let (index, action) = match parse(document?, namespaces.len(), None)? {
             Operation::Insert(index, _) => (index, Action::Insert),
-            Operation::Update(index, _) => (index, Action::Update),
+            Operation::Update(index, _, _) => (index, Action::Update),
             Operation::Delete(index, _) => (index, Action::Remove),
         };
-        let Namespace { database, collection } = &namespaces[index];
+        let Namespace { database, collection } = &namespaces[index].0;
         let need = (action, Resource::namespace(database, collection));
         if !needed.contains(&need) {
             needed.push(need);
@@ -214,29 +218,45 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         let mut tickets: Option<Ticket> = None;
         for (index, operation) in operations.into_iter().enumerate() {
             let id = ids.get(index).copied().unwrap_or(index as i32);
-            let namespace = namespaces[operation.collection()].clone();
-            let (done, ticket) = execute(ctx, &context, operation, namespace, id, arguments.bypass.0, &mut totals)?;
+            let (namespace, uuid) = namespaces[operation.collection()].clone();
+            let (done, ticket) = match ctx.check_uuid(&namespace, uuid).and_then(|()| operation.check()) {
+                Ok(()) => execute(ctx, &context, operation, namespace, id, arguments.bypass.0, &mut totals)?,
+                Err(error) => (Done { error: Some(error), ..Done::default() }, None),
+            };
             tickets = ticket.or(tickets);
             let failed = done.error.is_some();
-            if failed || !arguments.errors_only.0 {
+            if failed || !arguments.errors_only.unwrap_or(false) {
                 results.push(result(index, &done));
             }
             totals.errors += i32::from(failed);
-            if failed && arguments.ordered.is_none_or(|ordered| ordered.0) {
+            if failed && arguments.ordered.unwrap_or(true) {
                 break;
             }
         }
         if let Some(ticket) = tickets {
             ticket.await?;
         }
-        write(reply, &results, &totals)
+        let batch_size = super::collections::batch_size(ctx, arguments.cursor)?;
+        let name = Namespace { database: "admin".to_owned(), collection: "$cmd.bulkWrite".to_owned() };
+        let batch = ctx.shared.engine.listing(&context, name, results, batch_size)?;
+        write(reply, &batch, &totals)
     })
 }
 
 impl Operation {
+    /// Refuses what MongoDB refuses only once it runs.
+    fn check(&self) -> Result<()> {
+        match self {
+            Operation::Update(_, update, true) if !matches!(update.update, RawBson::Array(_)) => {
+                Err(Error::location(51198, "Constant values may only be specified for pipeline updates"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn collection(&self) -> usize {
         match self {
-            Operation::Insert(index, _) | Operation::Update(index, _) | Operation::Delete(index, _) => *index,
+            Operation::Insert(index, _) | Operation::Update(index, _, _) | Operation::Delete(index, _) => *index,
         }
     }
 }
@@ -265,7 +285,7 @@ fn execute(
             let error = written.reply.errors.into_iter().next().map(|failed| failed.error);
             (Done { n: written.reply.n, error, ..Done::default() }, Some(written.ticket))
         }
-        Operation::Update(_, statement) => {
+        Operation::Update(_, statement, _) => {
             count(&metrics.update, 1);
             let update = Update {
                 namespace,
@@ -318,9 +338,8 @@ fn result(index: usize, done: &Done) -> RawDocumentBuf {
     result.finish_document()
 }
 
-fn write(reply: &mut Writer, results: &[RawDocumentBuf], totals: &Totals) -> Result<()> {
-    let documents: Vec<&[u8]> = results.iter().map(|result| result.as_bytes()).collect();
-    write_cursor(reply, "firstBatch", 0, "admin.$cmd.bulkWrite", &documents, None)?;
+fn write(reply: &mut Writer, batch: &Batch, totals: &Totals) -> Result<()> {
+    write_batch(reply, "firstBatch", batch)?;
     reply.put("nErrors", totals.errors);
     reply.put("nInserted", totals.inserted);
     reply.put("nMatched", totals.matched);

@@ -296,7 +296,7 @@ fn create<'x>(ctx: &'x mut Context<'_>, _reply: &'x mut Writer) -> Later<'x> {
 fn drop<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
         let namespace = ctx.collection()?;
-        DropArguments::parse(ctx)?;
+        ctx.check_uuid(&namespace, DropArguments::parse(ctx)?.uuid)?;
         let dropped = ctx.shared.engine.drop_collection(&ctx.engine_context(), &namespace)?.durable().await?;
         if let Some(indexes) = dropped {
             reply.put("nIndexesWas", indexes as i32);
@@ -341,6 +341,7 @@ fn rename<'x>(ctx: &'x mut Context<'_>, _reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
         let arguments = RenameArguments::parse(ctx)?;
         let (from, to) = renamed(ctx)?;
+        ctx.check_uuid(&from, arguments.uuid)?;
         let path = Path { parent: "renameCollection", field: "dropTarget" };
         let drop_target = match arguments.drop_target {
             None => false,

@@ -37,6 +37,7 @@ arguments! {
 fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let namespace = ctx.collection()?;
     let arguments = Arguments::parse(ctx)?;
+    ctx.check_uuid(&namespace, arguments.uuid)?;
     let skip = Path { parent: "count", field: "skip" }.at_least(arguments.skip.unwrap_or(0), 0)? as u64;
     let query = Query {
         filter: to_owned(arguments.query).unwrap_or_default(),

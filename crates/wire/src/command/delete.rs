@@ -27,7 +27,7 @@ pub(crate) static COMMAND: Command = Command {
 arguments! {
     struct Arguments<'a> {
         deletes: Documents<'a> = "deletes",
-        ordered: Option<Flag> = "ordered",
+        ordered: Option<bool> = "ordered",
         variables: Option<&'a RawDocument> = "let",
         statement_ids: Option<&'a RawArray> = "stmtIds",
         uuid: Option<RawBsonRef<'a>> = "collectionUUID",
@@ -68,6 +68,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
         let namespace = ctx.collection()?;
         let arguments = Arguments::parse(ctx)?;
+        ctx.check_uuid(&namespace, arguments.uuid)?;
         let mut statements = Vec::with_capacity(arguments.deletes.size_hint());
         for delete in arguments.deletes.iter("delete", "deletes") {
             statements.push(statement(delete?, arguments.variables)?);
@@ -76,7 +77,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         let delete = Delete {
             namespace,
             statements,
-            ordered: arguments.ordered.is_none_or(|ordered| ordered.0),
+            ordered: arguments.ordered.unwrap_or(true),
             statement_ids: statement_ids(arguments.statement_ids)?,
         };
         let written = ctx.shared.engine.delete(&ctx.engine_context(), &delete)?;

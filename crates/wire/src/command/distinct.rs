@@ -35,6 +35,7 @@ arguments! {
 fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let namespace = ctx.collection()?;
     let arguments = Arguments::parse(ctx)?;
+    ctx.check_uuid(&namespace, arguments.uuid)?;
     if arguments.key.contains('\0') {
         return Err(Error::new(engine::Code(31032), "the key of distinct can't contain a null byte"));
     }

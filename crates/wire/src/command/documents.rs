@@ -41,6 +41,27 @@ impl<'c> Context<'c> {
         self.collection_of(self.value()?)
     }
 
+    /// Refuses an operation on a collection that is no longer the one of the UUID that the client had in mind.
+    pub(crate) fn check_uuid(&self, namespace: &Namespace, uuid: Option<RawBsonRef<'_>>) -> Result<()> {
+        let Some(wanted) = uuid.and_then(|uuid| uuid.as_binary()) else { return Ok(()) };
+        let all = self.shared.engine.list_collections(&engine::Context::default(), &namespace.database)?;
+        let actual = all.iter().find(|info| info.collection.uuid == wanted.bytes);
+        let actual = actual.map(|info| info.collection.namespace.collection.as_str());
+        if actual == Some(namespace.collection.as_str()) {
+            return Ok(());
+        }
+        let mut extra = Writer::new();
+        extra.put("db", namespace.database.as_str());
+        extra.put("collectionUUID", wanted);
+        extra.put("expectedCollection", namespace.collection.as_str());
+        match actual {
+            Some(actual) => extra.put("actualCollection", actual),
+            None => extra.put("actualCollection", RawBsonRef::Null),
+        }
+        let message = "Collection UUID does not match that specified";
+        Err(Error::new(Code::COLLECTION_UUID_MISMATCH, message).with_extra(extra.finish_document()))
+    }
+
     /// The collection that a value names: by its name, or by its UUID.
     pub(crate) fn collection_of(&self, value: RawBsonRef<'_>) -> Result<Namespace> {
         match value {
@@ -160,6 +181,8 @@ pub(crate) fn to_owned(document: Option<&RawDocument>) -> Option<RawDocumentBuf>
 pub(crate) struct Hint<'a>(RawBsonRef<'a>);
 
 impl<'a> Field<'a> for Hint<'a> {
+    const NULL_IS_MISSING: bool = false;
+
     fn from_value(path: Path<'_>, value: RawBsonRef<'a>) -> Result<Self> {
         match value {
             RawBsonRef::String(_) | RawBsonRef::Document(_) => Ok(Hint(value)),
@@ -193,27 +216,15 @@ pub(crate) fn statement_ids(array: Option<&RawArray>) -> Result<Vec<i32>> {
 
 /// A reply's `cursor`.
 pub(crate) fn write_batch(reply: &mut Writer, name: &str, batch: &Batch) -> Result<()> {
-    write_cursor(reply, name, batch.cursor, &batch.namespace.to_string(), &batch.documents, batch.resume_token.as_ref())
-}
-
-/// A reply's `cursor` from its parts.
-pub(crate) fn write_cursor<D: AsRef<[u8]>>(
-    reply: &mut Writer,
-    name: &str,
-    id: i64,
-    namespace: &str,
-    documents: &[D],
-    resume_token: Option<&RawDocumentBuf>,
-) -> Result<()> {
     reply.begin("cursor");
     reply.begin_array(name);
-    for document in documents {
-        reply.push(RawDocument::from_bytes(document.as_ref())?);
+    for document in &batch.documents {
+        reply.push(RawDocument::from_bytes(document)?);
     }
     reply.end();
-    reply.put_some("postBatchResumeToken", resume_token);
-    reply.put("id", id);
-    reply.put("ns", namespace);
+    reply.put_some("postBatchResumeToken", batch.resume_token.as_ref());
+    reply.put("id", batch.cursor);
+    reply.put("ns", batch.namespace.to_string().as_str());
     reply.end();
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::bson::Writer;
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
 use engine::operation::{Find, Query};
-use engine::{Error, Result, Tailing};
+use engine::{Code, Error, Result, Tailing};
 
 /// The command.
 pub(crate) static COMMAND: Command = Command {
@@ -55,10 +55,48 @@ arguments! {
     }
 }
 
+/// Refuses what a cursor that stays open at its end can't be on or do; whether there is anything it could be on.
+fn check_tailable(ctx: &Context<'_>, find: &Find, sort: Option<&RawDocument>) -> Result<bool> {
+    let refuse = |message: String| -> Result<bool> { Err(Error::bad_value(message)) };
+    let natural = |sort: &RawDocument| {
+        let mut fields = sort.iter();
+        let first = fields.next().and_then(|field| field.ok());
+        let is_forward =
+            first.is_some_and(|(name, order)| name.as_str() == "$natural" && super::number(order) == Some(1));
+        is_forward && fields.next().is_none()
+    };
+    if sort.is_some_and(|sort| !sort.is_empty() && !natural(sort)) {
+        return refuse("cannot use tailable option with a sort other than {$natural: 1}".to_owned());
+    }
+    if find.single_batch {
+        return refuse("cannot use tailable option with the 'singleBatch' option".to_owned());
+    }
+    let namespace = &find.namespace;
+    let info = match ctx.shared.engine.collection(&ctx.engine_context(), namespace) {
+        Ok(info) => info,
+        Err(error) if error.code == Code::NAMESPACE_NOT_FOUND => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    if info.collection.is_view() || info.collection.settings.time_series.is_some() {
+        let message = format!("a tailable cursor can't be on a view: {namespace}");
+        return Err(Error::new(Code::INVALID_PIPELINE_OPERATOR, message));
+    }
+    if info.collection.settings.capped.is_none() {
+        return refuse(format!(
+            "error processing query: ns={namespace}: tailable cursor requested on non capped collection"
+        ));
+    }
+    Ok(info.totals.count > 0)
+}
+
 /// A `find` from a command's arguments.
 fn find(ctx: &Context<'_>) -> Result<Find> {
     let namespace = ctx.collection()?;
     let arguments = Arguments::parse(ctx)?;
+    ctx.check_uuid(&namespace, arguments.uuid)?;
+    if let Some(filter @ RawBsonRef::Null) = ctx.body().get("filter")? {
+        return Err(Path { parent: "find", field: "filter" }.wrong_type(filter, &["object"]));
+    }
     let natural = |field, value: Option<i64>| -> Result<Option<u64>> {
         let value = value.map(|value| Path { parent: "find", field }.at_least(value, 0)).transpose()?;
         Ok(value.map(|value| value as u64))
@@ -75,7 +113,7 @@ fn find(ctx: &Context<'_>) -> Result<Find> {
         }
     };
     let given = |document: Option<&RawDocument>| to_owned(document.filter(|document| !document.is_empty()));
-    Ok(Find {
+    let mut find = Find {
         query: Query {
             filter: to_owned(arguments.filter).unwrap_or_default(),
             sort: given(arguments.sort),
@@ -96,7 +134,11 @@ fn find(ctx: &Context<'_>) -> Result<Find> {
         return_key: arguments.return_key.0,
         show_record_id: arguments.show_record_id.0,
         ..Find::new(namespace)
-    })
+    };
+    if find.tailing != Tailing::No && !check_tailable(ctx, &find, arguments.sort)? {
+        find.tailing = Tailing::No;
+    }
+    Ok(find)
 }
 
 fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {

@@ -75,6 +75,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
         let namespace = ctx.collection()?;
         let arguments = Arguments::parse(ctx)?;
+        ctx.check_uuid(&namespace, arguments.uuid)?;
         let modification = modification(&arguments)?;
         let removes = matches!(modification, Modification::Remove);
         let given = |document: Option<&RawDocument>| to_owned(document.filter(|document| !document.is_empty()));

@@ -1,6 +1,6 @@
 //! The arguments that every command takes: database, session and transaction, concerns, time limit, API version.
 
-use super::arguments::{is_null, number, type_name};
+use super::arguments::{is_null, number, type_name, whole};
 use super::concern::{WriteConcern, check_read_concern};
 use super::{Command, Path};
 use crate::message::Message;
@@ -40,6 +40,7 @@ pub(crate) struct Generic<'a> {
     read_concern: Option<&'a RawDocument>,
     has_write_concern: bool,
     api_version: Option<&'a str>,
+    api_deprecation: bool,
     autocommit: Option<bool>,
 }
 
@@ -64,12 +65,12 @@ impl<'a> Generic<'a> {
             return Err(Error::location(40571, "OP_MSG requests require a $db argument"));
         }
         check_database(generic.database)?;
+        generic.check_api(command)?;
+        generic.check_transaction(command)?;
         if command.admin_only && generic.database != "admin" {
             let message = format!("{} may only be run against the admin database.", command.name);
             return Err(Error::new(Code::UNAUTHORIZED, message));
         }
-        generic.check_api(command)?;
-        generic.check_transaction(command)?;
         generic.check_concerns(command)?;
         Ok(generic)
     }
@@ -99,9 +100,7 @@ impl<'a> Generic<'a> {
             "comment" => self.comment = Some(value),
             "apiVersion" => self.api_version = Some(value.as_str().ok_or_else(|| path.wrong_type(value, &["string"]))?),
             "apiStrict" => self.api_strict = boolean()?,
-            "apiDeprecationErrors" => {
-                boolean()?;
-            }
+            "apiDeprecationErrors" => self.api_deprecation = boolean()?,
             "$readPreference" => self.read_preference = Some(document()?),
             "$clusterTime" => {
                 document()?;
@@ -116,12 +115,13 @@ impl<'a> Generic<'a> {
             Some("1") => {}
             Some(other) => {
                 return Err(Error::new(
-                    Code::API_VERSION_ERROR,
+                    Code::API_MISMATCH_ERROR,
                     format!("API version must be \"1\", it is \"{other}\""),
                 ));
             }
-            None if self.api_strict => {
-                let message = "Provided apiStrict without passing apiVersion; pass both or neither";
+            None if self.api_strict || self.api_deprecation => {
+                let message =
+                    "Provided apiStrict or apiDeprecationErrors without passing apiVersion; pass both or neither";
                 return Err(Error::new(Code(4886600), message));
             }
             None => {}
@@ -183,7 +183,8 @@ impl<'a> Generic<'a> {
             return refuse("'autocommit' field requires a transaction number to also be specified");
         }
         self.in_transaction = true;
-        if !command.in_transaction {
+        let first = self.starts_transaction && matches!(command.name, "killCursors" | "getMore");
+        if !command.in_transaction || first {
             let message = format!("Cannot run '{}' in a multi-document transaction.", command.name);
             return Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message));
         }
@@ -194,7 +195,15 @@ impl<'a> Generic<'a> {
 /// The id of an `lsid` document.
 pub(crate) fn session_id(document: &RawDocument) -> Result<[u8; 16]> {
     let path = Path { parent: "LogicalSessionFromClient", field: "id" };
-    let value = document.get("id")?.ok_or_else(|| path.missing())?;
+    uuid(document.get("id")?.ok_or_else(|| path.missing())?)
+}
+
+/// The bytes of a session's UUID.
+pub(crate) fn uuid(value: RawBsonRef<'_>) -> Result<[u8; 16]> {
+    let path = Path { parent: "LogicalSessionFromClient", field: "id" };
+    if is_null(value) {
+        return Err(path.missing());
+    }
     let Some(binary) = value.as_binary() else {
         return Err(path.wrong_type(value, &["binData"]));
     };
@@ -207,7 +216,7 @@ pub(crate) fn session_id(document: &RawDocument) -> Result<[u8; 16]> {
 }
 
 fn max_time_ms(value: RawBsonRef<'_>) -> Result<u64> {
-    let Some(milliseconds) = number(value) else {
+    let Some(milliseconds) = whole(value, "maxTimeMS")? else {
         let message = format!(
             "BSON field 'maxTimeMS' is the wrong type '{}', expected types '[long, int, decimal, double']",
             type_name(value.element_type())
@@ -217,11 +226,6 @@ fn max_time_ms(value: RawBsonRef<'_>) -> Result<u64> {
     if !(0..=i64::from(i32::MAX)).contains(&milliseconds) {
         let message = format!("{milliseconds} value for maxTimeMS is out of range [0, {}]", i32::MAX);
         return Err(Error::bad_value(message));
-    }
-    if let RawBsonRef::Double(number) = value
-        && number.fract() != 0.0
-    {
-        return Err(Error::bad_value("maxTimeMS has non-integral value"));
     }
     Ok(milliseconds as u64)
 }

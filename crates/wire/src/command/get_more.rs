@@ -39,7 +39,7 @@ arguments! {
     struct Arguments<'a> {
         collection: &'a str = "collection",
         batch_size: Option<i64> = "batchSize",
-        term: Option<i64> = "term",
+        term: Option<Long> = "term",
         last_known: Option<RawBsonRef<'a>> = "lastKnownCommittedOpTime",
         metrics: Option<RawBsonRef<'a>> = "includeQueryStatsMetrics",
     }
@@ -47,7 +47,12 @@ arguments! {
 
 fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
-        let Long(id) = Long::from_value(Path { parent: "getMore", field: "getMore" }, ctx.value()?)?;
+        let path = Path { parent: "getMore", field: "getMore" };
+        let value = ctx.value()?;
+        if super::arguments::is_null(value) {
+            return Err(path.missing());
+        }
+        let Long(id) = Long::from_value(path, value)?;
         let arguments = Arguments::parse(ctx)?;
         let batch_size =
             arguments.batch_size.map(|size| Path { parent: "getMore", field: "batchSize" }.at_least(size, 0));

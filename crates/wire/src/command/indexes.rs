@@ -114,7 +114,9 @@ fn which(index: RawBsonRef<'_>) -> Result<DropIndexes> {
 fn drop<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
         let namespace = ctx.collection()?;
-        let which = which(DropArguments::parse(ctx)?.index)?;
+        let arguments = DropArguments::parse(ctx)?;
+        ctx.check_uuid(&namespace, arguments.uuid)?;
+        let which = which(arguments.index)?;
         let were = ctx.shared.engine.drop_indexes(&ctx.engine_context(), &namespace, &which)?.durable().await?;
         reply.put("nIndexesWas", were as i32);
         if matches!(which, DropIndexes::All) {

@@ -26,7 +26,7 @@ pub(crate) static COMMAND: Command = Command {
 arguments! {
     struct Arguments<'a> {
         documents: Documents<'a> = "documents",
-        ordered: Option<Flag> = "ordered",
+        ordered: Option<bool> = "ordered",
         bypass: Flag = "bypassDocumentValidation",
         statement_ids: Option<&'a RawArray> = "stmtIds",
         uuid: Option<RawBsonRef<'a>> = "collectionUUID",
@@ -38,6 +38,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
         let namespace = ctx.collection()?;
         let arguments = Arguments::parse(ctx)?;
+        ctx.check_uuid(&namespace, arguments.uuid)?;
         let mut documents = Vec::with_capacity(arguments.documents.size_hint());
         for document in arguments.documents.iter("insert", "documents") {
             documents.push(document?.to_owned());
@@ -46,7 +47,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         let insert = Insert {
             namespace,
             documents,
-            ordered: arguments.ordered.is_none_or(|ordered| ordered.0),
+            ordered: arguments.ordered.unwrap_or(true),
             bypass_document_validation: arguments.bypass.0,
             statement_ids: statement_ids(arguments.statement_ids)?,
         };

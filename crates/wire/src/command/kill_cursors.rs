@@ -3,7 +3,8 @@
 use super::{Command, Context, Run, arguments};
 use crate::bson::Writer;
 use bson::RawArray;
-use engine::{Namespace, Result};
+use bson::raw::RawBsonRef;
+use engine::{Code, Error, Namespace, Result};
 
 /// The command.
 pub(crate) static COMMAND: Command = Command {
@@ -23,28 +24,40 @@ arguments! {
 
 fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let value = ctx.value()?;
-    let namespace = match value.as_str() {
-        Some(name) if name.starts_with('$') => {
-            Namespace { database: ctx.database().to_owned(), collection: name.to_owned() }
+    match value {
+        RawBsonRef::String(name) if name.starts_with('$') => {}
+        RawBsonRef::String(name) => {
+            Namespace::new(ctx.database(), name)?;
         }
-        _ => ctx.collection_of(value)?,
-    };
+        other => {
+            let kind = super::type_name(other.element_type());
+            return Err(Error::new(Code::INVALID_NAMESPACE, format!("collection name has invalid type {kind}")));
+        }
+    }
     let arguments = Arguments::parse(ctx)?;
     let mut ids = Vec::new();
     for (index, cursor) in arguments.cursors.into_iter().enumerate() {
         let cursor = cursor?;
+        if super::arguments::is_null(cursor) {
+            continue;
+        }
         let field = format!("cursors.{index}");
         let path = super::Path { parent: "killCursors", field: &field };
         ids.push(cursor.as_i64().ok_or_else(|| path.wrong_type(cursor, &["long"]))?);
     }
-    let killed = ctx.shared.engine.kill_cursors(&namespace, &ids);
+    // Each id closes at most once: what comes again is not found.
+    let (mut killed, mut not_found) = (Vec::new(), Vec::new());
+    for id in ids {
+        let list = if ctx.shared.engine.kill_cursor(id) { &mut killed } else { &mut not_found };
+        list.push(id);
+    }
     let mut list = |name: &str, ids: &mut dyn Iterator<Item = i64>| {
         reply.begin_array(name);
         ids.for_each(|id| reply.push(id));
         reply.end();
     };
     list("cursorsKilled", &mut killed.iter().copied());
-    list("cursorsNotFound", &mut ids.iter().copied().filter(|id| !killed.contains(id)));
+    list("cursorsNotFound", &mut not_found.iter().copied());
     list("cursorsAlive", &mut std::iter::empty());
     list("cursorsUnknown", &mut std::iter::empty());
     Ok(())

@@ -81,6 +81,8 @@ pub struct Command {
     pub(crate) writes: bool,
     /// Whether it may be retried by its `txnNumber`.
     pub(crate) retryable: bool,
+    /// Whether unknown fields are passed over.
+    pub(crate) ignores_unknown_fields: bool,
     /// Whether `maxTimeMS` is its own, and not the time it may take.
     pub(crate) own_time_limit: bool,
     /// The counter of `serverStatus` it adds to.
@@ -103,6 +105,7 @@ impl Command {
         reads: false,
         writes: false,
         retryable: false,
+        ignores_unknown_fields: false,
         own_time_limit: false,
         counter: Counter::Command,
         rights: Rights::LoggedIn,

@@ -1,13 +1,14 @@
 //! Logical sessions: `startSession`, `refreshSessions`, `endSessions`, `killSessions`, `killAllSessions`,
 //! `killAllSessionsByPattern`.
 
-use super::generic::session_id;
-use super::{Command, Context, Run};
+use super::arguments::is_null;
+use super::generic::{session_id, uuid};
+use super::{Command, Context, Path, Run, arguments};
 use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use crate::session::{SESSION_TIMEOUT_MINUTES, SessionId};
 use bson::RawArray;
-use bson::raw::RawBinaryRef;
+use bson::raw::{RawBinaryRef, RawBsonRef};
 use bson::spec::BinarySubtype;
 use engine::{Code, Error, Result};
 
@@ -18,6 +19,7 @@ const MAX_SESSIONS_PER_COMMAND: usize = 10_000;
 pub(crate) static START_SESSION: Command = Command {
     name: "startSession",
     help: "starts a logical session",
+    ignores_unknown_fields: true,
     rights: Rights::Anyone,
     run: Run::Now(start),
     ..Command::DEFAULT
@@ -46,7 +48,7 @@ pub(crate) static END_SESSIONS: Command = Command {
 pub(crate) static KILL_SESSIONS: Command = Command {
     name: "killSessions",
     help: "ends sessions of one's own with what they run",
-    stable_api: true,
+    ignores_unknown_fields: true,
     run: Run::Now(|ctx, _| kill(ctx)),
     ..Command::DEFAULT
 };
@@ -55,6 +57,7 @@ pub(crate) static KILL_SESSIONS: Command = Command {
 pub(crate) static KILL_ALL_SESSIONS: Command = Command {
     name: "killAllSessions",
     help: "ends all sessions, or those of some users, with what they run",
+    ignores_unknown_fields: true,
     rights: Rights::Cluster(Action::KillAnySession),
     run: Run::Now(|ctx, _| kill_all(ctx)),
     ..Command::DEFAULT
@@ -64,10 +67,36 @@ pub(crate) static KILL_ALL_SESSIONS: Command = Command {
 pub(crate) static KILL_ALL_SESSIONS_BY_PATTERN: Command = Command {
     name: "killAllSessionsByPattern",
     help: "ends the sessions that match a pattern, with what they run",
+    ignores_unknown_fields: true,
     rights: Rights::Cluster(Action::KillAnySession),
     run: Run::Now(|ctx, _| kill_all(ctx)),
     ..Command::DEFAULT
 };
+
+arguments! {
+    struct Session<'a> {
+        id: RawBsonRef<'a> = "id",
+        user: Option<RawBsonRef<'a>> = "uid",
+        number: Option<RawBsonRef<'a>> = "txnNumber",
+        uuid: Option<RawBsonRef<'a>> = "txnUUID",
+    }
+}
+
+arguments! {
+    struct User<'a> {
+        user: &'a str = "user",
+        database: &'a str = "db",
+    }
+}
+
+/// The array that is the command's value.
+fn list<'c>(ctx: &Context<'c>, path: Path<'_>) -> Result<&'c RawArray> {
+    let value = ctx.value()?;
+    if is_null(value) {
+        return Err(path.missing());
+    }
+    value.as_array().ok_or_else(|| path.wrong_type(value, &["array"]))
+}
 
 fn start(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     super::diagnostic::NoArguments::parse(ctx)?;
@@ -86,24 +115,27 @@ fn start(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
 /// The sessions that the command's value names.
 fn named(ctx: &Context<'_>) -> Result<Vec<SessionId>> {
     let path = super::Path { parent: ctx.called, field: ctx.called };
-    let value = ctx.value()?;
-    let list: &RawArray = value.as_array().ok_or_else(|| path.wrong_type(value, &["array"]))?;
+    let list = list(ctx, path)?;
     super::diagnostic::NoArguments::parse(ctx)?;
     let mut ids = Vec::new();
     for element in list {
         let element = element?;
+        if is_null(element) {
+            continue;
+        }
         let document = element.as_document().ok_or_else(|| path.wrong_type(element, &["object"]))?;
         if ids.len() == MAX_SESSIONS_PER_COMMAND {
             let message = format!("{} takes at most {MAX_SESSIONS_PER_COMMAND} sessions", ctx.called);
             return Err(Error::new(Code(40424), message));
         }
-        let user = match document.get("uid")?.and_then(|uid| uid.as_binary()) {
+        let session = Session::parse_nested("LogicalSessionFromClient", document)?;
+        let user = match session.user.and_then(|uid| uid.as_binary()) {
             Some(uid) => {
                 uid.bytes.try_into().map_err(|_| Error::bad_value("a session's uid is a SHA-256 digest of 32 bytes"))?
             }
             None => ctx.client.login.digest(),
         };
-        ids.push(SessionId { id: session_id(document)?, user });
+        ids.push(SessionId { id: uuid(session.id)?, user });
     }
     Ok(ids)
 }
@@ -127,18 +159,21 @@ fn kill(ctx: &mut Context<'_>) -> Result<()> {
 
 fn kill_all(ctx: &mut Context<'_>) -> Result<()> {
     let path = super::Path { parent: ctx.called, field: ctx.called };
-    let value = ctx.value()?;
-    let list: &RawArray = value.as_array().ok_or_else(|| path.wrong_type(value, &["array"]))?;
+    let list = list(ctx, path)?;
     super::diagnostic::NoArguments::parse(ctx)?;
     let mut users = Vec::new();
     let mut sessions = Vec::new();
     for element in list {
         let element = element?;
+        if is_null(element) {
+            continue;
+        }
         let document = element.as_document().ok_or_else(|| path.wrong_type(element, &["object"]))?;
-        if let Some(session) = document.get("lsid")?.and_then(|session| session.as_document()) {
+        if ctx.command.name == "killAllSessions" {
+            let user = User::parse_nested("KillAllSessionsUser", document)?;
+            users.push(crate::auth::user_digest(user.user, user.database));
+        } else if let Some(session) = document.get("lsid")?.and_then(|session| session.as_document()) {
             sessions.push(session_id(session)?);
-        } else if let (Ok(user), Ok(database)) = (document.get_str("user"), document.get_str("db")) {
-            users.push(crate::auth::user_digest(user, database));
         }
     }
     let everything = users.is_empty() && sessions.is_empty();

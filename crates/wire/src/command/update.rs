@@ -27,7 +27,7 @@ pub(crate) static COMMAND: Command = Command {
 arguments! {
     struct Arguments<'a> {
         updates: Documents<'a> = "updates",
-        ordered: Option<Flag> = "ordered",
+        ordered: Option<bool> = "ordered",
         bypass: Flag = "bypassDocumentValidation",
         variables: Option<&'a RawDocument> = "let",
         statement_ids: Option<&'a RawArray> = "stmtIds",
@@ -99,6 +99,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
         let namespace = ctx.collection()?;
         let arguments = Arguments::parse(ctx)?;
+        ctx.check_uuid(&namespace, arguments.uuid)?;
         let mut statements = Vec::with_capacity(arguments.updates.size_hint());
         for update in arguments.updates.iter("update", "updates") {
             statements.push(statement(update?, arguments.variables)?);
@@ -107,7 +108,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         let update = Update {
             namespace,
             statements,
-            ordered: arguments.ordered.is_none_or(|ordered| ordered.0),
+            ordered: arguments.ordered.unwrap_or(true),
             bypass_document_validation: arguments.bypass.0,
             statement_ids: statement_ids(arguments.statement_ids)?,
         };
