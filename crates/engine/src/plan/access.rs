@@ -6,7 +6,7 @@
 //! `{"a.b": 1, "a.c": 2}` may be met by two elements, unless `$elemMatch` binds the conditions to one.
 
 use super::bounds;
-use super::node::{IndexScan, ScanField, WILDCARD_PATH, text};
+use super::node::{IndexScan, ScanField, WILDCARD_PATH, has_position, text};
 use super::{IndexInfo, IndexKind, Query};
 use crate::error::Result;
 use crate::filter::{Bounds, Filter, IndexTraits, Interval, Intervals, Node as Condition};
@@ -293,11 +293,6 @@ fn wildcard_accesses(index: &IndexInfo, parts: &[&Condition], query: &Query) -> 
         found.push(access);
     }
     Ok(found)
-}
-
-/// Whether a part of a path may be a position in an array.
-fn has_position(path: &str) -> bool {
-    path.split('.').any(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn gather_paths(condition: &Condition, paths: &mut Vec<String>) {

@@ -109,6 +109,8 @@ pub struct Query {
     pub is_simple_projection: bool,
     /// What the rows are for.
     pub purpose: Purpose,
+    /// Whether each row shall carry the values that it was sorted by.
+    pub wants_sort_key: bool,
 }
 
 /// `min` and `max` of a query.
@@ -159,6 +161,7 @@ impl Query {
             projection: None,
             is_simple_projection: false,
             purpose: Purpose::Find,
+            wants_sort_key: false,
         }
     }
 

@@ -302,7 +302,9 @@ impl IndexInfo {
     pub(crate) fn can_cover(&self) -> bool {
         let fields = self.spec.fields();
         let within = |path: &str, other: &str| path.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'));
-        if fields.iter().any(|field| fields.iter().any(|other| within(&field.path, &other.path))) {
+        if fields.iter().any(|field| has_position(&field.path))
+            || fields.iter().any(|field| fields.iter().any(|other| within(&field.path, &other.path)))
+        {
             return false;
         }
         self.kind == IndexKind::Regular
@@ -310,6 +312,11 @@ impl IndexInfo {
             && self.spec.wildcard().is_none()
             && !self.spec.is_hashed()
     }
+}
+
+/// Whether a part of a path may be a position in an array.
+pub(crate) fn has_position(path: &str) -> bool {
+    path.split('.').any(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// A value that stands in bounds.

@@ -123,6 +123,7 @@ fn from_access(access: Access, query: &Query, forced: bool) -> Result<Vec<Soluti
     let covered = residual.is_empty() && covers(&scan, query);
     scan.covers = covered;
     scan.counts = query.purpose == Purpose::Count && covered && scan.is_single_range() && scan.filter.is_none();
+    scan.distinct = distinct_fields(&scan, query).filter(|_| covered);
     let score = if is_bounded { score(&scan) } else { 0 };
     let ordered = match pattern {
         None => true,
@@ -146,6 +147,14 @@ fn from_access(access: Access, query: &Query, forced: bool) -> Result<Vec<Soluti
     let node = fetched(Node::IndexScan(Box::new(scan)), covered, residual);
     solutions.push(Solution { node, is_ordered: ordered, score });
     Ok(solutions)
+}
+
+/// For a distinct query, the fields of the keys that tell its values apart: all that come after them may be passed over.
+fn distinct_fields(scan: &IndexScan, query: &Query) -> Option<usize> {
+    let Purpose::Distinct(path) = &query.purpose else { return None };
+    let at = scan.fields.iter().position(|field| field.path == *path)?;
+    let points = scan.intervals[..at].iter().all(super::bounds::are_points);
+    (points && scan.filter.is_none() && !scan.is_multikey()).then_some(at + 1)
 }
 
 fn fetched(node: Node, covered: bool, filter: Option<Filter>) -> Node {

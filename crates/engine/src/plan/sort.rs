@@ -6,8 +6,10 @@
 use crate::document::collation::Collator;
 use crate::document::{Number, type_name};
 use crate::error::{Code, Error, Result};
-use crate::index::{FieldKind, KeyField, MAX_KEY_FIELDS, keys_of};
-use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+use crate::index::{Entry, FieldKind, KeyField, MAX_KEY_FIELDS, keys_of};
+use crate::key::Decoder;
+use bson::spec::BinarySubtype;
+use bson::{Binary, RawArrayBuf, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 use std::sync::Arc;
 
 /// What a query's results are ordered by.
@@ -97,18 +99,39 @@ impl SortPattern {
     /// # Errors
     /// `BadValue` (2) when two of the fields lie in different arrays.
     pub fn key(&self, document: &RawDocument, collator: Option<&Collator>) -> Result<Vec<u8>> {
+        Ok(self.least(document, collator)?.map(|entry| entry.key.to_vec()).unwrap_or_default())
+    }
+
+    /// The values that a document is ordered by; in place of strings, what a collation makes of them.
+    ///
+    /// # Errors
+    /// As [`SortPattern::key`].
+    pub fn values(&self, document: &RawDocument, collator: Option<&Collator>) -> Result<RawArrayBuf> {
+        let least = self.least(document, None)?;
+        let mut values = RawArrayBuf::new();
+        let Some(least) = least else { return Ok(values) };
+        let mut decoder = Decoder::new(&least.key, &least.bits);
+        for field in &self.fields {
+            match (decoder.next(field.kind.is_descending())?, collator) {
+                (RawBson::String(text), Some(collator)) => {
+                    let bytes = collator.sort_key(&text);
+                    values.push(RawBson::Binary(Binary { subtype: BinarySubtype::Generic, bytes }));
+                }
+                (value, _) => values.push(value),
+            }
+        }
+        Ok(values)
+    }
+
+    fn least(&self, document: &RawDocument, collator: Option<&Collator>) -> Result<Option<Entry>> {
         let keys = keys_of(&self.fields, false, collator, document).map_err(|error| {
             if error.code == Code::CANNOT_INDEX_PARALLEL_ARRAYS {
-                return Error::bad_value(
-                    error
-                        .message
-                        .replace("cannot index parallel arrays", "cannot sort with keys that are parallel arrays"),
-                );
+                let message = error.message.replace("cannot index", "cannot sort with keys that are");
+                return Error::bad_value(message);
             }
             error
         })?;
-        let least = keys.entries.into_iter().next();
-        Ok(least.map(|entry| entry.key.to_vec()).unwrap_or_default())
+        Ok(keys.entries.into_iter().next())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::document::Row;
+use crate::document::traverse::{self, Leaf};
 use crate::expression::Parser;
 use crate::key;
 use crate::keyspace;
@@ -295,6 +296,61 @@ fn a_trial_prefers_the_plan_that_earns_more_and_remembers_it() {
     assert_eq!(memory.rows(again).len(), 10);
 }
 
+#[test]
+fn distinct_scans_read_one_key_a_value() {
+    let memory = orders(&[doc! { "key": { "status": 1, "user": 1 } }]);
+    let mut query = memory.query(&doc! { "status": "paid" });
+    query.purpose = Purpose::Distinct("user".to_owned());
+    query.needed = Some(["user".to_owned()].into());
+    assert_eq!(memory.plan(&query).summary(), "DISTINCT_SCAN i0 1");
+    assert_eq!(stats(&memory.explain(&query)), (10, 10, 0));
+    query.filter = memory.query(&doc! {}).filter;
+    query.purpose = Purpose::Distinct("status".to_owned());
+    query.needed = Some(["status".to_owned()].into());
+    assert_eq!(stats(&memory.explain(&query)), (4, 4, 0));
+}
+
+#[test]
+fn counts_read_keys_only() {
+    let memory = orders(&[doc! { "key": { "user": 1, "time": 1 } }]);
+    let mut query = memory.query(&doc! { "user": "U3", "time": { "$lt": 100 } });
+    query.purpose = Purpose::Count;
+    assert_eq!(memory.plan(&query).summary(), "COUNT(COUNT_SCAN i0 2)");
+    let mut execution = memory.plan(&query).into_execution();
+    assert!(execution.next(&memory).unwrap().is_none());
+    assert_eq!(execution.counted(), 10);
+    assert_eq!(execution.docs_examined(), 0);
+}
+
+#[test]
+fn a_large_sort_needs_the_disk() {
+    let large = "x".repeat(1 << 20);
+    let documents: Vec<Document> = (0..130).map(|i| doc! { "n": (i * 37) % 130, "large": &large }).collect();
+    let memory = Memory::new(&[], &documents);
+    let mut query = memory.query(&doc! {});
+    query.order = sorted_by(doc! { "n": 1 });
+    let order = |query: &Query| -> Vec<i32> {
+        memory.rows(memory.plan(query)).iter().map(|row| row.document().get_i32("n").unwrap()).collect()
+    };
+    assert_eq!(order(&query), (0..130).collect::<Vec<i32>>());
+    query.limit = 3;
+    query.allow_disk_use = false;
+    assert_eq!(order(&query), [0, 1, 2]);
+    query.limit = 0;
+    let mut execution = memory.plan(&query).into_execution();
+    assert_eq!(execution.next(&memory).unwrap_err().code.0, 292);
+}
+
+#[test]
+fn rows_carry_the_values_they_were_sorted_by() {
+    let memory = Memory::new(&[], &[doc! { "a": [5, 3i64], "b": "x" }]);
+    let mut query = memory.query(&doc! {});
+    query.order = sorted_by(doc! { "a": 1, "b": -1 });
+    query.wants_sort_key = true;
+    let rows = memory.rows(memory.plan(&query));
+    assert_eq!(rows[0].sort_key.as_deref(), Some(rawdoc! { "": [3i64, "x"] }.as_bytes()));
+}
+
 // --- the same as a full scan ----------------------------------------------------------------------------------------
 
 fn scalar() -> impl Strategy<Value = Bson> {
@@ -402,7 +458,7 @@ fn index() -> impl Strategy<Value = Document> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn an_indexed_plan_gives_what_a_scan_gives(
@@ -457,6 +513,66 @@ proptest! {
             prop_assert!(keys.is_sorted(), "{:?} of {:?} is out of order", node, filter);
             found.sort_unstable();
             prop_assert_eq!(&found, &expected, "{:?} of {:?} over {:?}", node, filter, memory.documents);
+        }
+    }
+
+    #[test]
+    fn keys_alone_give_what_documents_give(
+        documents in prop::collection::vec(document(), 0..12),
+        indexes in prop::collection::vec(index(), 1..4),
+        filter in prop_oneof![2 => filter(), 1 => Just(doc! {})],
+        needed in prop::collection::btree_set(path(), 1..3),
+        distinct: bool,
+    ) {
+        let memory = Memory::new(&indexes, &documents);
+        let parsed = Filter::parse(&RawDocumentBuf::try_from(&filter).unwrap(), &mut Parser::new(), None);
+        prop_assume!(parsed.is_ok());
+        let mut query = memory.query(&filter);
+        if distinct {
+            query.purpose = Purpose::Distinct(needed.first().unwrap().clone());
+        }
+        query.needed = Some(if distinct { [needed.first().unwrap().clone()].into() } else { needed.clone() });
+        let values = |documents: &mut dyn Iterator<Item = RawDocumentBuf>| {
+            let mut values = Vec::new();
+            for document in documents {
+                for path in query.needed.as_ref().unwrap() {
+                    traverse::visit(&document, path, Leaf::Elements, &mut |value, _| {
+                        let mut encoded = Vec::new();
+                        if let Some(value) = value {
+                            key::encode(value, None, &mut encoded).unwrap();
+                        }
+                        values.push((path.clone(), encoded));
+                        Ok(false)
+                    }).unwrap();
+                }
+            }
+            values.sort();
+            if distinct {
+                values.dedup();
+                values.retain(|(_, value)| !value.is_empty());
+            }
+            values
+        };
+        let environment = Environment::fixed();
+        let matching = memory.documents.iter().filter(|document| query.filter.matches(document, &environment).unwrap());
+        let expected = values(&mut matching.clone().cloned());
+        let settings = super::trial::settings(&memory.target, &query);
+        for solution in super::solve::solve(&memory.target, &query).unwrap() {
+            let node = Arc::new(solution.node);
+            let mut execution = Execution::new(node.clone(), &settings, query.environment.clone());
+            let mut found = Vec::new();
+            while let Some(row) = execution.next(&memory).unwrap() {
+                found.push(row.document().to_owned());
+            }
+            prop_assert_eq!(values(&mut found.into_iter()), expected.clone(), "{:?} of {:?} over {:?}", node, filter, memory.documents);
+        }
+        query.purpose = Purpose::Count;
+        let settings = super::trial::settings(&memory.target, &query);
+        for solution in super::solve::solve(&memory.target, &query).unwrap() {
+            let node = Arc::new(solution.node);
+            let mut execution = Execution::new(node.clone(), &settings, query.environment.clone());
+            prop_assert!(execution.next(&memory).unwrap().is_none());
+            prop_assert_eq!(execution.counted(), matching.clone().count() as u64, "{:?} of {:?}", node, filter);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! does not sort. What the winner gave is kept. A lone plan is not tried.
 
 use super::cache::{PlanCache, REPLAN_FACTOR};
-use super::execution::{Execution, Settings, State, row};
+use super::execution::{Execution, Settings, State};
 use super::node::Node;
 use super::shape::shape;
 use super::solve::{Solution, solve};
@@ -91,6 +91,7 @@ pub(super) fn settings(target: &Target, query: &Query) -> Settings {
         filter: query.filter.clone(),
         allow_disk_use: query.allow_disk_use,
         makes_documents: query.purpose != Purpose::Count,
+        sort_values: query.pattern().filter(|_| query.wants_sort_key).cloned(),
     }
 }
 
@@ -130,7 +131,7 @@ fn run_alone(candidate: &mut Candidate, view: &dyn View, bound: u64) -> Result<b
     for _ in 0..bound {
         match candidate.execution.step(view)? {
             State::Row(member) => {
-                candidate.execution.keep(row(*member)?);
+                candidate.execution.keep(*member)?;
                 if candidate.execution.root.counters.advanced >= TRIAL_ROWS {
                     return Ok(true);
                 }
@@ -148,7 +149,7 @@ fn run_all(candidates: &mut [Candidate], view: &dyn View) -> Result<()> {
         for candidate in candidates.iter_mut().filter(|candidate| candidate.failure.is_none()) {
             match candidate.execution.step(view) {
                 Ok(State::Row(member)) => {
-                    candidate.execution.keep(row(*member)?);
+                    candidate.execution.keep(*member)?;
                     is_over |= candidate.execution.root.counters.advanced >= TRIAL_ROWS;
                 }
                 Ok(State::NeedTime) => {}

@@ -21,6 +21,7 @@ pub(super) struct KeyScan {
     chunks: Option<Chunks>,
     prefix: Vec<u8>,
     kind: IndexKind,
+    collection: u32,
     clustered: bool,
     /// Fields to be checked on each key; empty when the range alone says it all.
     checked: Vec<FieldRanges>,
@@ -48,6 +49,7 @@ impl KeyScan {
             chunks,
             prefix,
             kind,
+            collection: settings.collection,
             clustered: settings.clustered,
             checked,
             descending: scan.descending(),
@@ -81,13 +83,15 @@ impl KeyScan {
         Ok(at)
     }
 
-    fn document(&self, key: &IndexKey) -> Result<RawDocumentBuf> {
+    /// The document that a key makes, and whether a null in it may stand for a missing field.
+    fn document(&self, key: &IndexKey) -> Result<(RawDocumentBuf, bool)> {
         let mut decoder = Decoder::new(&key.fields, &key.types);
         let mut fields = Vec::with_capacity(self.paths.len());
         for (path, descending) in self.paths.iter().zip(&self.descending) {
             fields.push((path.as_str(), decoder.next(*descending)?));
         }
-        nested(fields)
+        let has_null = fields.iter().any(|(_, value)| *value == RawBson::Null);
+        Ok((nested(fields)?, has_null))
     }
 
     /// After a row of a distinct scan: on to the next value.
@@ -123,9 +127,6 @@ impl Work for KeyScan {
             }
         }
         let (key, record) = self.split(&rest, value)?;
-        if let Some(fields) = self.distinct {
-            self.pass_over(&key, fields)?;
-        }
         if let Some(seen) = &mut self.seen {
             counters.duplicates_tested += 1;
             if !seen.insert(record.clone()) {
@@ -134,8 +135,9 @@ impl Work for KeyScan {
             }
         }
         let mut document = None;
+        let mut is_certain = true;
         if self.filter.is_some() || self.makes_documents {
-            let made = self.document(&key)?;
+            let (made, has_null) = self.document(&key)?;
             if let Some(filter) = &self.filter
                 && !filter.matches(&made, cx.environment)?
             {
@@ -143,7 +145,18 @@ impl Work for KeyScan {
             }
             if self.makes_documents {
                 document = Some(Bytes::from(made.into_bytes()));
+                is_certain = !has_null;
             }
+        }
+        if !is_certain {
+            // Only the document knows what is null and what is missing.
+            document = cx.view.get(&keyspace::record(self.collection, &record))?;
+            counters.docs_examined += 1;
+            if document.is_none() {
+                return Ok(State::NeedTime);
+            }
+        } else if let Some(fields) = self.distinct {
+            self.pass_over(&key, fields)?;
         }
         let generation = cx.generation;
         Ok(State::Row(Box::new(Member { record, document, key: Some(key), sort_key: None, generation })))

@@ -13,11 +13,13 @@ mod sort;
 mod spill;
 
 use super::node::Node;
+use super::sort::SortPattern;
 use crate::document::Row;
 use crate::error::Result;
 use crate::expression::Environment;
 use crate::filter::Filter;
 use crate::storage::View;
+use bson::rawdoc;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -174,6 +176,8 @@ pub(crate) struct Settings {
     pub(crate) allow_disk_use: bool,
     /// Whether covered scans make documents.
     pub(crate) makes_documents: bool,
+    /// What rows shall carry the values of.
+    pub(crate) sort_values: Option<Arc<SortPattern>>,
 }
 
 /// A plan at work: rows, pulled one at a time from whatever view is brought.
@@ -184,11 +188,15 @@ pub struct Execution {
     generation: u64,
     /// Rows that a trial gave already.
     ready: VecDeque<Row>,
+    /// What rows shall carry the values of.
+    sort_values: Option<Arc<SortPattern>>,
 }
 
 impl Execution {
     pub(crate) fn new(node: Arc<Node>, settings: &Settings, environment: Arc<Environment>) -> Execution {
-        Execution { root: start(&node, settings), node, environment, generation: 0, ready: VecDeque::new() }
+        let root = start(&node, settings);
+        let sort_values = settings.sort_values.clone();
+        Execution { root, node, environment, generation: 0, ready: VecDeque::new(), sort_values }
     }
 
     /// The next row; `None` at the end. The view must be the one of the call before, unless [`Execution::release`] was called.
@@ -201,7 +209,7 @@ impl Execution {
         }
         loop {
             match self.step(view)? {
-                State::Row(member) => return member.into_row().map(Some),
+                State::Row(member) => return self.row(*member).map(Some),
                 State::NeedTime => {}
                 State::End => return Ok(None),
             }
@@ -245,20 +253,21 @@ impl Execution {
     }
 
     /// Keeps a row for later.
-    pub(crate) fn keep(&mut self, row: Row) {
+    pub(crate) fn keep(&mut self, member: Member) -> Result<()> {
+        let row = self.row(member)?;
         self.ready.push_back(row);
+        Ok(())
     }
-}
 
-impl Member {
-    fn into_row(self) -> Result<Row> {
-        let document = self.document.unwrap_or_else(|| Bytes::from_static(&[5, 0, 0, 0, 0]));
-        let mut row = Row::stored(document, self.record)?;
-        row.sort_key = self.sort_key;
+    fn row(&self, member: Member) -> Result<Row> {
+        let document = member.document.unwrap_or_else(|| Bytes::from_static(EMPTY_DOCUMENT));
+        let mut row = Row::stored(document, member.record)?;
+        if let Some(pattern) = &self.sort_values {
+            let values = pattern.values(row.document(), self.environment.collator())?;
+            row.sort_key = Some(Bytes::from(rawdoc! { "": values }.into_bytes()));
+        }
         Ok(row)
     }
 }
 
-pub(crate) fn row(member: Member) -> Result<Row> {
-    member.into_row()
-}
+const EMPTY_DOCUMENT: &[u8] = &[5, 0, 0, 0, 0];
