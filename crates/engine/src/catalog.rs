@@ -10,6 +10,7 @@ use crate::filter::Filter;
 use crate::index::IndexSpec;
 use crate::keyspace;
 use crate::namespace::Namespace;
+use crate::plan::{IndexInfo, IndexKind, Target};
 use bson::spec::BinarySubtype;
 use bson::{RawArrayBuf, RawBinaryRef, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use bytes::Bytes;
@@ -40,6 +41,8 @@ pub struct Collection {
     pub indexes: Vec<Arc<Index>>,
     /// What the options mean.
     pub settings: Settings,
+    /// What the planner needs to know of it; made when it is put into the catalogue.
+    pub(crate) target: Arc<Target>,
 }
 
 /// The parsed options of a collection.
@@ -142,7 +145,8 @@ impl Catalog {
     }
 
     /// Adds or replaces an entry.
-    pub fn put(&mut self, collection: Collection) {
+    pub fn put(&mut self, mut collection: Collection) {
+        collection.target = Arc::new(collection.to_target());
         self.collections.insert(collection.namespace.clone(), Arc::new(collection));
     }
 
@@ -179,7 +183,37 @@ impl Collection {
     /// What [`Settings::parse`] refuses.
     pub fn new(id: u32, namespace: Namespace, uuid: [u8; 16], options: RawDocumentBuf) -> Result<Collection> {
         let settings = Settings::parse(&options)?;
-        Ok(Collection { id, namespace, uuid, options, indexes: Vec::new(), settings })
+        let target = Target {
+            collection: id,
+            namespace: namespace.to_string(),
+            clustered: settings.clustered,
+            collator: settings.collation.clone(),
+            indexes: Vec::new(),
+            without_id_index: settings.clustered,
+        };
+        Ok(Collection { id, namespace, uuid, options, indexes: Vec::new(), settings, target: Arc::new(target) })
+    }
+
+    /// What the planner needs to know of it.
+    fn to_target(&self) -> Target {
+        let collator = self.settings.collation.as_ref();
+        let first = match self.settings.clustered {
+            true => IndexInfo::clustered(self.id, collator),
+            false => IndexInfo::id(self.id, collator),
+        };
+        let ready = self.indexes.iter().filter(|index| index.ready).map(|index| {
+            let mut multikey = index.multikey.clone();
+            multikey.resize(index.spec.fields().len(), 0);
+            IndexInfo { id: index.id, kind: IndexKind::Regular, spec: index.spec.clone(), multikey }
+        });
+        Target {
+            collection: self.id,
+            namespace: self.namespace.to_string(),
+            clustered: self.settings.clustered,
+            collator: self.settings.collation.clone(),
+            indexes: std::iter::once(first).chain(ready).collect(),
+            without_id_index: false,
+        }
     }
 
     /// The key of its entry in the storage.

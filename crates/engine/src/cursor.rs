@@ -4,6 +4,7 @@ use crate::changestream::Reached;
 use crate::context::{Context, SessionId};
 use crate::error::{Code, Error, Result};
 use crate::namespace::Namespace;
+use crate::operation::ViewCell;
 use crate::stage::Rows;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -61,6 +62,8 @@ pub(crate) struct Cursor {
     pub(crate) last_use: Instant,
     /// For change streams: how far it has read.
     pub(crate) reached: Option<Reached>,
+    /// What its rows read from; given up between two batches.
+    pub(crate) cell: Option<Arc<ViewCell>>,
 }
 
 /// All open cursors.
@@ -127,6 +130,14 @@ impl Cursors {
 impl Cursor {
     /// The next batch: at most `batch_size` documents (zero: as many as fit) and 16 MiB. The flag says whether the rows ended.
     pub(crate) fn fill(&mut self, batch_size: Option<usize>, context: &Context) -> Result<(Vec<Bytes>, bool)> {
+        let filled = self.pull(batch_size, context);
+        if let Some(cell) = &self.cell {
+            cell.release();
+        }
+        filled
+    }
+
+    fn pull(&mut self, batch_size: Option<usize>, context: &Context) -> Result<(Vec<Bytes>, bool)> {
         let most = batch_size.unwrap_or(usize::MAX);
         let mut documents = Vec::new();
         let mut bytes = 0;

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::expression::Environment;
 use crate::hook::WriteHook;
 use crate::intent::Intents;
+use crate::plan::PlanCache;
 use crate::session::Sessions;
 use crate::statement::{BLOCKED, Delta, Outcome, Statement};
 use crate::storage::{Changes, Position, Snapshot, Storage, Ticket, View, Writer};
@@ -20,10 +21,11 @@ use arc_swap::ArcSwap;
 use bson::{DateTime, Timestamp};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
+use std::hash::BuildHasher;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A source of the time, in milliseconds since 1970.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -57,6 +59,7 @@ pub(crate) struct Inner {
     pub(crate) hooks: ArcSwap<Vec<Arc<dyn WriteHook>>>,
     pub(crate) sessions: Sessions,
     pub(crate) cursors: Cursors,
+    pub(crate) plans: PlanCache,
     working: Mutex<Working>,
     /// The catalogues as of positions, oldest first; the first is as of the beginning or of what everybody can see.
     published: RwLock<Vec<(Position, Arc<Catalog>)>>,
@@ -118,6 +121,17 @@ pub struct Totals {
     pub size_bytes: i64,
 }
 
+impl Options {
+    /// The system's clock and the standard library's randomness, with the storage's usual bounds.
+    pub fn system() -> Options {
+        let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+        let state = std::hash::RandomState::new();
+        let counter = AtomicU64::new(0);
+        let random = move || state.hash_one((counter.fetch_add(1, Ordering::Relaxed), clock()));
+        Options { storage: storage::Options::default(), clock: Arc::new(clock), random: Arc::new(random) }
+    }
+}
+
 impl Engine {
     /// Opens a folder, creating it if need be.
     ///
@@ -153,6 +167,7 @@ impl Engine {
             hooks: ArcSwap::default(),
             sessions: Sessions::default(),
             cursors: Cursors::default(),
+            plans: PlanCache::new(),
             working: Mutex::new(Working { catalog: catalog.clone() }),
             published: RwLock::new(vec![(0, catalog)]),
             last_time: AtomicU64::new(last_time),

@@ -45,7 +45,7 @@ struct Keeper {
 
 impl Keeper {
     /// After opening: finishes what a crash interrupted.
-    fn begin(&mut self, engine: &Inner) {
+    fn begin(&mut self, engine: &Arc<Inner>) {
         for (what, done) in [("dropped data", engine.discard_orphans()), ("index builds", engine.resume_builds())] {
             if let Err(error) = done {
                 tracing::error!(%error, "{what} can't be finished now; they are tried again at the next start");
@@ -53,7 +53,7 @@ impl Keeper {
         }
     }
 
-    fn look(&mut self, engine: &Inner) {
+    fn look(&mut self, engine: &Arc<Inner>) {
         engine.cursors.expire();
         engine.expire_sessions();
         let jumped = self.clock_jumped((engine.options.clock)());
@@ -79,7 +79,7 @@ impl Keeper {
 
 impl Inner {
     /// Deletes the documents whose time is over, in bounded steps; the deletes are ordinary ones and stand in the change log.
-    pub(crate) fn delete_expired(&self) -> Result<u64> {
+    pub(crate) fn delete_expired(self: &Arc<Inner>) -> Result<u64> {
         let now_ms = (self.options.clock)();
         let state = self.state();
         let mut deleted = 0;

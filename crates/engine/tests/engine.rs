@@ -8,21 +8,9 @@ use engine::operation::{
 use engine::{Code, Context, Engine, Namespace, Options, SessionContext};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
-
-fn options() -> Options {
-    let seed = AtomicU64::new(1);
-    Options {
-        storage: engine::storage::Options::default(),
-        clock: Arc::new(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64),
-        random: Arc::new(move || {
-            seed.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed).wrapping_mul(0xbf58_476d_1ce4_e5b9)
-        }),
-    }
-}
 
 fn memory() -> Engine {
-    Engine::in_memory(options()).unwrap()
+    Engine::in_memory(Options::system()).unwrap()
 }
 
 fn namespace() -> Namespace {
@@ -217,7 +205,7 @@ fn a_hook_keeps_a_counter_in_single_writes_and_in_transactions_and_survives_a_re
         batch.documents.first().map_or(0, |bytes| bson::RawDocument::from_bytes(bytes).unwrap().get_i32("n").unwrap())
     };
     {
-        let engine = Engine::open(folder.path(), options()).unwrap();
+        let engine = Engine::open(folder.path(), Options::system()).unwrap();
         engine.add_hook(Arc::new(Counter));
         insert(&engine, &Context::default(), (0..10).map(|id| rawdoc! { "_id": id }).collect());
         insert(&engine, &transaction(1, 1, true), vec![rawdoc! { "_id": 100 }, rawdoc! { "_id": 101 }]);
@@ -226,7 +214,7 @@ fn a_hook_keeps_a_counter_in_single_writes_and_in_transactions_and_survives_a_re
         assert_eq!(counted(&engine), 12);
         engine.close().unwrap();
     }
-    let engine = Engine::open(folder.path(), options()).unwrap();
+    let engine = Engine::open(folder.path(), Options::system()).unwrap();
     assert_eq!(counted(&engine), 12);
     assert_eq!(find(&engine, &Context::default(), rawdoc! {}).len(), 12);
 }

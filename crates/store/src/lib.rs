@@ -1,1 +1,177 @@
-//! placeholder
+//! One handle on documents, of two kinds: the engine in this process, or a MongoDB deployment by its URL.
+//!
+//! The verbs are the official driver's, with BSON documents as arguments. Whoever uses a [`Store`] does not see which kind it
+//! is; [`Store::capabilities`] says what it can guarantee.
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! use bson::doc;
+//! let store = store::Store::in_memory()?;
+//! let orders = store.collection("shop", "orders");
+//! orders.insert_one(doc! { "_id": 1, "status": "created" }, None).await?;
+//! orders.update_one(doc! { "_id": 1 }, doc! { "$set": { "status": "paid" } }, Update::default(), None).await?;
+//! assert_eq!(orders.find_one(doc! { "_id": 1 }, None).await?.unwrap().get_str("status").unwrap(), "paid");
+//! # use store::Update;
+//! # Ok::<(), store::Error>(()) }).unwrap();
+//! ```
+
+mod cluster;
+mod collection;
+mod embedded;
+mod error;
+mod session;
+
+pub use collection::{Collection, Find, FindOneAndUpdate, Update, UpdateResult};
+pub use error::{Error, Result};
+pub use session::Session;
+
+use bson::Document;
+use engine::Engine;
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+/// How long `with_transaction` tries again.
+pub const TRANSACTION_RETRY: Duration = Duration::from_secs(120);
+
+/// A future that borrows from its arguments.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A handle on documents. Clones are the same store.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) kind: Kind,
+}
+
+#[derive(Clone)]
+pub(crate) enum Kind {
+    Embedded(embedded::Embedded),
+    Cluster(cluster::Cluster),
+}
+
+/// What a store can guarantee.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capabilities {
+    /// Multi-document transactions.
+    pub transactions: bool,
+    /// Change streams.
+    pub change_streams: bool,
+    /// Writes that the driver may repeat without doing them twice.
+    pub retryable_writes: bool,
+    /// Whether it is a sharded cluster.
+    pub sharded: bool,
+    /// Whether write hooks run in this process, in the write's own transaction.
+    pub hooks: bool,
+}
+
+impl Store {
+    /// A store on an engine in this process.
+    pub fn embedded(engine: Engine) -> Store {
+        Store { kind: Kind::Embedded(embedded::Embedded::new(engine)) }
+    }
+
+    /// A store in a folder, created if need be.
+    ///
+    /// # Errors
+    /// A folder that another process has open or that can't be read.
+    pub fn open(folder: &Path) -> Result<Store> {
+        Ok(Store::embedded(Engine::open(folder, engine::Options::system())?))
+    }
+
+    /// A store in memory.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn in_memory() -> Result<Store> {
+        Ok(Store::embedded(Engine::in_memory(engine::Options::system())?))
+    }
+
+    /// A store on a deployment.
+    ///
+    /// # Errors
+    /// A URL that can't be parsed, a deployment that doesn't answer.
+    pub async fn connect(url: &str) -> Result<Store> {
+        Ok(Store { kind: Kind::Cluster(cluster::Cluster::connect(url).await?) })
+    }
+
+    /// The engine, if the store is in this process.
+    pub fn engine(&self) -> Option<&Engine> {
+        match &self.kind {
+            Kind::Embedded(embedded) => Some(embedded.engine()),
+            Kind::Cluster(_) => None,
+        }
+    }
+
+    /// What the store can guarantee.
+    pub fn capabilities(&self) -> Capabilities {
+        match &self.kind {
+            Kind::Embedded(_) => Capabilities {
+                transactions: true,
+                change_streams: true,
+                retryable_writes: true,
+                sharded: false,
+                hooks: true,
+            },
+            Kind::Cluster(cluster) => cluster.capabilities(),
+        }
+    }
+
+    /// A collection; nothing is created before something is written.
+    pub fn collection(&self, database: &str, name: &str) -> Collection {
+        Collection { store: self.clone(), database: database.to_owned(), name: name.to_owned() }
+    }
+
+    /// Begins a session.
+    ///
+    /// # Errors
+    /// A deployment that doesn't answer.
+    pub async fn start_session(&self) -> Result<Session> {
+        match &self.kind {
+            Kind::Embedded(embedded) => Ok(embedded.start_session()),
+            Kind::Cluster(cluster) => cluster.start_session().await,
+        }
+    }
+
+    /// Runs `body` in a transaction and commits it; runs it again when it lost to another transaction, so `body` must
+    /// have no effects besides its writes.
+    ///
+    /// # Errors
+    /// What `body` returns, unless it may be tried again; a commit that fails.
+    pub async fn with_transaction<T, F>(&self, mut body: F) -> Result<T>
+    where
+        F: for<'s> FnMut(&'s mut Session) -> BoxFuture<'s, Result<T>>,
+    {
+        let until = Instant::now() + TRANSACTION_RETRY;
+        let mut session = self.start_session().await?;
+        loop {
+            session.start_transaction().await?;
+            let error = match body(&mut session).await {
+                Ok(value) => match session.commit(until).await {
+                    Ok(()) => return Ok(value),
+                    Err(error) => error,
+                },
+                Err(error) => {
+                    // The body's error matters, not that of the abort: the transaction is over either way.
+                    let _ = session.abort().await;
+                    error
+                }
+            };
+            if !error.has_label("TransientTransactionError") || Instant::now() >= until {
+                return Err(error);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Runs a command for administration; drivers never repeat those.
+    ///
+    /// # Errors
+    /// What the command refuses; `Unsupported` on an embedded store.
+    pub async fn run_command(&self, database: &str, command: Document) -> Result<Document> {
+        match &self.kind {
+            Kind::Embedded(_) => Err(Error::unsupported("commands: use the verbs, or the engine itself")),
+            Kind::Cluster(cluster) => cluster.run_command(database, command).await,
+        }
+    }
+}

@@ -1,10 +1,13 @@
 //! `count`.
 
 use super::read::Query;
+use super::scan::Wanted;
 use crate::context::Context;
 use crate::database::{Engine, Inner};
 use crate::error::Result;
 use crate::namespace::Namespace;
+use crate::plan::Purpose;
+use std::sync::Arc;
 
 /// What to count.
 #[derive(Clone, Debug)]
@@ -26,7 +29,7 @@ impl Engine {
 }
 
 impl Inner {
-    fn count(&self, context: &Context, count: &Count) -> Result<u64> {
+    fn count(self: &Arc<Inner>, context: &Context, count: &Count) -> Result<u64> {
         let reading = self.reading(context)?;
         let collection = reading.catalog.get(&count.namespace);
         let parsed = self.parse_query(&count.query, collection.map(|collection| &**collection))?;
@@ -39,15 +42,13 @@ impl Inner {
             let total = self.totals(&*reading.view, collection.id)?.count.max(0) as u64;
             return Ok(total.saturating_sub(count.query.skip).min(most));
         }
-        let mut rows = self.candidates(&reading, collection, &count.query, &parsed, context)?;
+        let wanted = Wanted { purpose: Purpose::Count, ..Wanted::bounded() };
+        let query = self.plan_query(&count.query, &parsed, wanted)?;
+        let mut rows = self.planned(&reading, collection, &query, context)?;
         context.block(|| {
-            let (mut seen, mut counted) = (0_u64, 0);
-            while counted < most && rows.next()?.is_some() {
-                if seen % 1024 == 0 {
-                    context.check()?;
-                }
-                seen += 1;
-                counted = seen.saturating_sub(count.query.skip);
+            let mut counted = 0_u64;
+            while rows.next()?.is_some() {
+                counted += 1;
             }
             Ok(counted)
         })

@@ -9,6 +9,7 @@ use crate::namespace::Namespace;
 use crate::statement::{BLOCKED, Statement};
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use bytes::Bytes;
+use std::sync::Arc;
 
 /// A batch of deletes.
 #[derive(Clone, Debug)]
@@ -52,7 +53,7 @@ impl Engine {
 }
 
 impl Inner {
-    fn delete(&self, context: &Context, delete: &Delete) -> Result<Written<DeleteReply>> {
+    fn delete(self: &Arc<Inner>, context: &Context, delete: &Delete) -> Result<Written<DeleteReply>> {
         let count = delete.statements.len();
         if count == 0 || count > MAX_WRITE_BATCH {
             return Err(Error::new(
@@ -92,7 +93,7 @@ impl Inner {
 
     /// Deletes all that match, in bounded steps.
     pub(crate) fn delete_many(
-        &self,
+        self: &Arc<Inner>,
         context: &Context,
         namespace: &Namespace,
         query: &Query,
@@ -136,7 +137,7 @@ impl Inner {
 
     /// Deletes the first that matches; gives it. A repeated retryable statement gives its recorded result.
     pub(crate) fn delete_one(
-        &self,
+        self: &Arc<Inner>,
         context: &Context,
         namespace: &Namespace,
         query: &Query,

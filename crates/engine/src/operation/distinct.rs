@@ -1,6 +1,7 @@
 //! `distinct`: the different values of a field.
 
 use super::read::Query;
+use super::scan::Wanted;
 use crate::context::Context;
 use crate::cursor::MAX_BATCH_BYTES;
 use crate::database::{Engine, Inner};
@@ -8,8 +9,10 @@ use crate::document::traverse::{Leaf, visit};
 use crate::error::{Error, Result};
 use crate::key;
 use crate::namespace::Namespace;
+use crate::plan::Purpose;
 use bson::RawArrayBuf;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Which field of which documents.
 #[derive(Clone, Debug)]
@@ -33,16 +36,23 @@ impl Engine {
 }
 
 impl Inner {
-    fn distinct(&self, context: &Context, distinct: &Distinct) -> Result<RawArrayBuf> {
+    fn distinct(self: &Arc<Inner>, context: &Context, distinct: &Distinct) -> Result<RawArrayBuf> {
         let reading = self.reading(context)?;
         let collection = reading.catalog.get(&distinct.namespace);
         let parsed = self.parse_query(&distinct.query, collection.map(|collection| &**collection))?;
         let mut values = RawArrayBuf::new();
         let Some(collection) = collection else { return Ok(values) };
-        if collection.is_view() {
-            return self.distinct_view(context, distinct);
-        }
-        let mut rows = self.candidates(&reading, collection, &distinct.query, &parsed, context)?;
+        let mut rows = if collection.is_view() {
+            self.distinct_rows_of_view(context, distinct)?
+        } else {
+            let wanted = Wanted {
+                needed: Some([distinct.key.clone()].into()),
+                purpose: Purpose::Distinct(distinct.key.clone()),
+                ..Wanted::documents()
+            };
+            let query = self.plan_query(&distinct.query, &parsed, wanted)?;
+            self.planned(&reading, collection, &query, context)?
+        };
         context.block(|| {
             let mut seen = HashSet::new();
             let mut number = 0_u64;

@@ -1,6 +1,7 @@
 //! `find`, `getMore` and `killCursors`.
 
 use super::read::{Query, no_rows};
+use super::reading::{Reading, ViewCell};
 use crate::changestream::Reached;
 use crate::context::Context;
 use crate::cursor::{Batch, Cursor, DEFAULT_FIRST_BATCH, Tailing};
@@ -11,6 +12,7 @@ use crate::stage::Rows;
 use crate::storage::Ticket;
 use bson::RawDocumentBuf;
 use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 /// How long an awaiting cursor waits when the client does not say.
 pub const DEFAULT_AWAIT: Duration = Duration::from_secs(1);
@@ -61,8 +63,9 @@ impl Engine {
     /// # Errors
     /// An invalid query, a failing storage, an interruption.
     pub fn find(&self, context: &Context, find: &Find) -> Result<Batch> {
-        let rows = self.inner.find_rows(context, find)?;
-        self.inner.first_batch(context, find, rows)
+        let reading = self.inner.reading(context)?;
+        let rows = self.inner.find_rows(context, find, &reading)?;
+        self.inner.first_batch(context, find, rows, reading.cell)
     }
 
     /// The next batch of a cursor; `batch_size` zero or missing means as many as fit. An awaiting cursor blocks until
@@ -126,23 +129,22 @@ impl Engine {
 }
 
 impl Inner {
-    fn find_rows(&self, context: &Context, find: &Find) -> Result<Rows> {
-        let reading = self.reading(context)?;
+    fn find_rows(self: &Arc<Inner>, context: &Context, find: &Find, reading: &Reading) -> Result<Rows> {
         let collection = reading.catalog.get(&find.namespace);
         if collection.is_some_and(|collection| collection.is_view()) {
             return self.find_on_view(context, find);
         }
         let parsed = self.parse_query(&find.query, collection.map(|collection| &**collection))?;
         match collection {
-            Some(collection) => self.found(&reading, collection, find, parsed, context),
+            Some(collection) => self.found(reading, collection, find, parsed, context),
             None => {
-                self.check_projection(find, &parsed)?;
+                self.check_find(find, &parsed)?;
                 Ok(no_rows())
             }
         }
     }
 
-    fn first_batch(&self, context: &Context, find: &Find, rows: Rows) -> Result<Batch> {
+    fn first_batch(&self, context: &Context, find: &Find, rows: Rows, cell: Arc<ViewCell>) -> Result<Batch> {
         let cursor = Cursor {
             namespace: find.namespace.clone(),
             rows,
@@ -154,6 +156,7 @@ impl Inner {
             no_timeout: find.no_cursor_timeout,
             last_use: Instant::now(),
             reached: None,
+            cell: Some(cell),
         };
         self.open_cursor(context, cursor, Some(find.batch_size.unwrap_or(DEFAULT_FIRST_BATCH)), find.single_batch)
     }

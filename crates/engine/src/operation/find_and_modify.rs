@@ -11,6 +11,7 @@ use crate::namespace::Namespace;
 use crate::projection::{Mode, Projection};
 use crate::statement::id_of;
 use bson::{RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
+use std::sync::Arc;
 
 /// What to find and what to do with it.
 #[derive(Clone, Debug)]
@@ -71,7 +72,7 @@ impl Engine {
 }
 
 impl Inner {
-    fn find_and_modify(&self, context: &Context, arguments: &FindAndModify) -> Result<Written<FindAndModifyReply>> {
+    fn find_and_modify(self: &Arc<Inner>, context: &Context, arguments: &FindAndModify) -> Result<Written<FindAndModifyReply>> {
         super::insert::refuse_system(&arguments.namespace)?;
         match &arguments.modification {
             Modification::Remove => self.find_and_remove(context, arguments),
@@ -88,7 +89,7 @@ impl Inner {
         }
     }
 
-    fn find_and_remove(&self, context: &Context, arguments: &FindAndModify) -> Result<Written<FindAndModifyReply>> {
+    fn find_and_remove(self: &Arc<Inner>, context: &Context, arguments: &FindAndModify) -> Result<Written<FindAndModifyReply>> {
         let describe = |document: &RawDocument| {
             let reply = FindAndModifyReply { value: Some(document.to_owned()), n: 1, ..FindAndModifyReply::default() };
             reply.to_record()
@@ -107,7 +108,7 @@ impl Inner {
     }
 
     fn find_and_update(
-        &self,
+        self: &Arc<Inner>,
         context: &Context,
         arguments: &FindAndModify,
         statement: &UpdateStatement,

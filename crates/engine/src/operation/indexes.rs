@@ -99,7 +99,7 @@ impl Engine {
 
 impl Inner {
     fn create_indexes(
-        &self,
+        self: &Arc<Inner>,
         context: &Context,
         namespace: &Namespace,
         specs: &[RawDocumentBuf],
@@ -172,7 +172,7 @@ impl Inner {
         range.take(STEP_WRITES).map(record).collect()
     }
 
-    fn drop_indexes(&self, context: &Context, namespace: &Namespace, which: &DropIndexes) -> Result<Written<usize>> {
+    fn drop_indexes(self: &Arc<Inner>, context: &Context, namespace: &Namespace, which: &DropIndexes) -> Result<Written<usize>> {
         let reading = self.reading(context)?;
         let collection = reading
             .catalog
@@ -233,7 +233,7 @@ impl Inner {
     }
 
     /// Builds again what a crash left unfinished.
-    pub(crate) fn resume_builds(&self) -> Result<()> {
+    pub(crate) fn resume_builds(self: &Arc<Inner>) -> Result<()> {
         let state = self.state();
         for collection in state.catalog.all() {
             let unfinished: Vec<u32> =

@@ -64,6 +64,7 @@ impl Engine {
             no_timeout: false,
             last_use: Instant::now(),
             reached: None,
+            cell: None,
         };
         self.inner.open_cursor(context, cursor, batch_size, false)
     }

@@ -3,6 +3,8 @@
 //! Each is parsed once, refuses here whatever is invalid, finds its candidates on a snapshot, and writes in bounded steps under
 //! the writer lock.
 
+mod aggregate;
+mod collections;
 mod count;
 mod definition;
 mod delete;
@@ -13,10 +15,13 @@ mod indexes;
 mod insert;
 mod listing;
 mod read;
+mod reading;
+mod explain;
 mod scan;
 mod transaction;
 mod update;
 
+pub use aggregate::Aggregate;
 pub use count::Count;
 pub use definition::{CollectionInfo, Create, Rename};
 pub use delete::{Delete, DeleteReply, DeleteStatement};
@@ -25,7 +30,9 @@ pub use find::{DEFAULT_AWAIT, Find};
 pub use find_and_modify::{FindAndModify, FindAndModifyReply, Modification};
 pub use indexes::{CreateIndexesReply, DropIndexes};
 pub use insert::{Insert, InsertReply};
+pub use explain::Explain;
 pub use read::Query;
+pub(crate) use reading::ViewCell;
 pub use update::{Update, UpdateReply, UpdateStatement};
 
 use crate::document::collation::Collator;

@@ -1,14 +1,12 @@
 //! Reading documents: what a query asks for, and the rows that answer it.
 
-use crate::catalog::{Catalog, Collection};
-use crate::context::Context;
+use crate::catalog::Collection;
 use crate::database::Inner;
 use crate::document::collation::Collator;
 use crate::error::Result;
 use crate::expression::{Environment, Parser};
 use crate::filter::Filter;
 use crate::stage::Rows;
-use crate::storage::View;
 use bson::{RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 use std::sync::Arc;
 
@@ -37,12 +35,6 @@ pub struct Query {
     pub allow_disk_use: bool,
 }
 
-/// A consistent state to read from: what is published, or what a transaction sees.
-pub(crate) struct Reading {
-    pub(crate) view: Arc<dyn View + Send + Sync>,
-    pub(crate) catalog: Arc<Catalog>,
-}
-
 /// A query after parsing.
 pub(crate) struct Parsed {
     pub(crate) filter: Arc<Filter>,
@@ -52,16 +44,6 @@ pub(crate) struct Parsed {
 }
 
 impl Inner {
-    /// What the operation reads.
-    pub(crate) fn reading(&self, context: &Context) -> Result<Reading> {
-        if let Some(session) = context.transaction() {
-            let state = self.transaction_state(session)?;
-            return Ok(Reading { view: state.view, catalog: state.catalog });
-        }
-        let state = self.state();
-        Ok(Reading { view: Arc::new(state.snapshot), catalog: state.catalog })
-    }
-
     /// Parses a query's filter in its environment. `collection` is missing when it does not exist.
     pub(crate) fn parse_query(&self, query: &Query, collection: Option<&Collection>) -> Result<Parsed> {
         let default = collection.and_then(|collection| collection.settings.collation.as_ref());

@@ -1,56 +1,131 @@
-//! The rows that answer a query.
+//! From a query to rows: what the planner is asked, and what is done to the rows it gives.
 
 use super::find::Find;
-use super::read::{Parsed, Query, Reading, exact_id, no_rows, same_collation};
+use super::read::{Parsed, Query, exact_id, no_rows, same_collation};
+use super::reading::{PlannedRows, Reading};
 use crate::catalog::Collection;
 use crate::context::Context;
 use crate::database::Inner;
-use crate::document::Row;
+use crate::document::{Row, append};
 use crate::error::Result;
 use crate::expression::Environment;
 use crate::filter::Filter;
-use crate::key;
 use crate::keyspace;
+use crate::plan::{self, KeyRange, Order, Purpose};
 use crate::projection::{Mode, Projection};
 use crate::stage::{RowSource, Rows};
-use crate::storage::{Direction, View};
-use bson::{RawDocument, RawDocumentBuf};
-use bytes::Bytes;
-use std::ops::Bound;
+use crate::storage::View;
+use crate::{Error, key};
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// What a plan's rows are for.
+#[derive(Clone)]
+pub(crate) struct Wanted {
+    /// The paths that are looked at; `None` for whole documents.
+    pub(crate) needed: Option<BTreeSet<String>>,
+    /// The projection, to be shown in the plan.
+    pub(crate) projection: Option<RawDocumentBuf>,
+    /// Whether it only takes fields in or out.
+    pub(crate) is_simple_projection: bool,
+    /// What the rows are for.
+    pub(crate) purpose: Purpose,
+    /// Whether the plan passes over the query's skip and stops at its limit.
+    pub(crate) bounded: bool,
+}
+
+impl Wanted {
+    /// Whole documents, all that match.
+    pub(crate) fn documents() -> Wanted {
+        Wanted { needed: None, projection: None, is_simple_projection: false, purpose: Purpose::Find, bounded: false }
+    }
+
+    /// Whole documents, as many as the query says.
+    pub(crate) fn bounded() -> Wanted {
+        Wanted { bounded: true, ..Wanted::documents() }
+    }
+}
+
 impl Inner {
-    /// The documents that match, in the query's order, each with its record key; skip and limit are left to the caller.
+    /// What the planner is asked.
+    pub(crate) fn plan_query(&self, query: &Query, parsed: &Parsed, wanted: Wanted) -> Result<plan::Query> {
+        let mut planned = plan::Query::new(parsed.filter.clone(), parsed.environment.clone());
+        planned.order = match &query.sort {
+            Some(sort) => Order::parse(sort)?,
+            None => None,
+        };
+        planned.hint = query.hint.clone();
+        let given = |bound: &Option<RawDocumentBuf>| bound.clone().filter(|bound| bound.iter().next().is_some());
+        if given(&query.min).is_some() || given(&query.max).is_some() {
+            planned.key_range = Some(KeyRange { min: given(&query.min), max: given(&query.max) });
+        }
+        if wanted.bounded {
+            planned.skip = query.skip;
+            planned.limit = query.limit;
+        }
+        planned.allow_disk_use = query.allow_disk_use;
+        planned.needed = wanted.needed;
+        planned.projection = wanted.projection;
+        planned.is_simple_projection = wanted.is_simple_projection;
+        planned.purpose = wanted.purpose;
+        Ok(planned)
+    }
+
+    /// The rows of a query's plan.
+    pub(crate) fn planned(
+        &self,
+        reading: &Reading,
+        collection: &Collection,
+        query: &plan::Query,
+        context: &Context,
+    ) -> Result<Rows> {
+        let plan = plan::plan(&collection.target, query, &*reading.view, &self.plans)?;
+        Ok(Box::new(PlannedRows::new(plan.into_execution(), reading.cell.clone(), context)))
+    }
+
+    /// The documents that match, in the query's order, each with its record key; skip and limit are not applied.
     pub(crate) fn candidates(
         &self,
         reading: &Reading,
         collection: &Arc<Collection>,
         query: &Query,
         parsed: &Parsed,
-        _context: &Context,
+        context: &Context,
     ) -> Result<Rows> {
-        let default = collection.settings.collation.as_ref();
-        if let Some(id) = exact_id(&query.filter).filter(|_| same_collation(parsed.collator.as_ref(), default)) {
-            let mut encoded = Vec::new();
-            key::encode(id, default.map(|collator| &**collator), &mut encoded)?;
-            let Some(record_key) = reading.view.get(&keyspace::id(collection.id, &encoded))? else {
-                return Ok(no_rows());
-            };
-            let Some(bytes) = reading.view.get(&keyspace::record(collection.id, &record_key))? else {
-                return Ok(no_rows());
-            };
-            let row = Row::stored(bytes, record_key)?;
-            let found = parsed.filter.matches(row.document(), &parsed.environment)?;
-            return Ok(Box::new(OneRow(found.then_some(row))));
+        if let Some(rows) = self.point_read(reading, collection, query, parsed)? {
+            return Ok(rows);
         }
-        Ok(Box::new(Scan {
-            view: reading.view.clone(),
-            collection: collection.id,
-            after: None,
-            buffer: Vec::new().into_iter(),
-            filter: parsed.filter.clone(),
-            environment: parsed.environment.clone(),
-        }))
+        let query = self.plan_query(query, parsed, Wanted::documents())?;
+        self.planned(reading, collection, &query, context)
+    }
+
+    /// The row of a query that names one `_id`, without a plan.
+    fn point_read(
+        &self,
+        reading: &Reading,
+        collection: &Collection,
+        query: &Query,
+        parsed: &Parsed,
+    ) -> Result<Option<Rows>> {
+        let default = collection.settings.collation.as_ref();
+        let plain = query.hint.is_none() && query.min.is_none() && query.max.is_none() && query.skip == 0;
+        let id = exact_id(&query.filter).filter(|_| plain && same_collation(parsed.collator.as_ref(), default));
+        let Some(id) = id else { return Ok(None) };
+        let mut encoded = Vec::with_capacity(24);
+        key::encode(id, default.map(|collator| &**collator), &mut encoded)?;
+        let record_key = if collection.settings.clustered {
+            Some(encoded.into())
+        } else {
+            reading.view.get(&keyspace::id(collection.id, &encoded))?
+        };
+        let Some(record_key) = record_key else { return Ok(Some(no_rows())) };
+        let Some(bytes) = reading.view.get(&keyspace::record(collection.id, &record_key))? else {
+            return Ok(Some(no_rows()));
+        };
+        let row = Row::stored(bytes, record_key)?;
+        let found = query.filter.iter().nth(1).is_none() || parsed.filter.matches(row.document(), &parsed.environment)?;
+        Ok(Some(Box::new(OneRow(found.then_some(row)))))
     }
 
     /// A find's rows, as the client shall see them.
@@ -62,37 +137,62 @@ impl Inner {
         mut parsed: Parsed,
         context: &Context,
     ) -> Result<Rows> {
-        let rows = self.candidates(reading, collection, &find.query, &parsed, context)?;
-        let projection = find.projection.as_deref().filter(|fields| fields.iter().next().is_some());
-        let projection = projection
-            .map(|fields| Projection::parse(fields, Some(&parsed.filter), &mut parsed.parser, Mode::Find))
-            .transpose()?;
+        let projection = parse_projection(find, &mut parsed)?;
+        let plain = find.query.limit <= 1 && !find.return_key && !find.show_record_id;
+        let point = if plain { self.point_read(reading, collection, &find.query, &parsed)? } else { None };
+        let rows = match point {
+            Some(rows) => rows,
+            None => {
+                let query = self.plan_query(&find.query, &parsed, wanted(find, projection.as_ref()))?;
+                self.planned(reading, collection, &query, context)?
+            }
+        };
+        if projection.is_none() && !find.show_record_id && !find.return_key {
+            return Ok(rows);
+        }
+        let index = if find.return_key { self.index_of(reading, collection, find, &parsed)? } else { None };
         Ok(Box::new(Shown {
             rows,
-            skip: find.query.skip,
-            left: if find.query.limit == 0 { u64::MAX } else { find.query.limit },
             projection,
             filter: parsed.filter,
             environment: parsed.environment,
+            show_record_id: find.show_record_id,
+            return_key: find.return_key.then_some(index.unwrap_or_default()),
         }))
     }
 
-    pub(crate) fn find_on_view(&self, _: &Context, find: &Find) -> Result<Rows> {
-        Err(views(&find.namespace))
+    /// The key pattern of the index that a find uses, for `returnKey`.
+    fn index_of(
+        &self,
+        reading: &Reading,
+        collection: &Collection,
+        find: &Find,
+        parsed: &Parsed,
+    ) -> Result<Option<RawDocumentBuf>> {
+        let query = self.plan_query(&find.query, parsed, Wanted::documents())?;
+        let plan = plan::plan(&collection.target, &query, &*reading.view, &self.plans)?;
+        let names = plan.indexes();
+        let found = collection.target.indexes.iter().find(|index| names.iter().any(|name| name == index.spec.name()));
+        Ok(found.map(|index| index.spec.pattern().to_owned()))
     }
 
-    pub(crate) fn count_view(&self, _: &Context, count: &super::Count) -> Result<u64> {
-        Err(views(&count.namespace))
+    /// What the planner is asked for a find.
+    pub(crate) fn find_query(&self, find: &Find, mut parsed: Parsed) -> Result<plan::Query> {
+        let projection = parse_projection(find, &mut parsed)?;
+        self.plan_query(&find.query, &parsed, wanted(find, projection.as_ref()))
     }
 
-    pub(crate) fn distinct_view(&self, _: &Context, distinct: &super::Distinct) -> Result<bson::RawArrayBuf> {
-        Err(views(&distinct.namespace))
-    }
-
-    /// Refuses an invalid projection where there is nothing to project.
-    pub(crate) fn check_projection(&self, find: &Find, parsed: &Parsed) -> Result<()> {
-        if let Some(fields) = find.projection.as_deref().filter(|fields| fields.iter().next().is_some()) {
-            Projection::parse(fields, Some(&parsed.filter), &mut parsed.parser.clone(), Mode::Find)?;
+    /// Refuses an invalid projection or order where there is nothing to read.
+    pub(crate) fn check_find(&self, find: &Find, parsed: &Parsed) -> Result<()> {
+        let mut parsed = Parsed {
+            filter: parsed.filter.clone(),
+            environment: parsed.environment.clone(),
+            collator: parsed.collator.clone(),
+            parser: parsed.parser.clone(),
+        };
+        parse_projection(find, &mut parsed)?;
+        if let Some(sort) = &find.query.sort {
+            Order::parse(sort)?;
         }
         Ok(())
     }
@@ -105,20 +205,41 @@ impl Inner {
         filter: &RawDocument,
         limit: usize,
     ) -> Result<Vec<RawDocumentBuf>> {
-        let query = Query { filter: filter.to_owned(), ..Query::default() };
+        let query = Query { filter: filter.to_owned(), limit: limit as u64, ..Query::default() };
         let parsed = self.parse_query(&query, Some(collection))?;
-        let prefix = keyspace::prefix(keyspace::RECORDS, collection.id);
-        let mut end = None;
-        let (from, to) = keyspace::bounds(&prefix, &mut end);
+        let query = self.plan_query(&query, &parsed, Wanted::bounded())?;
+        let mut execution = plan::plan(&collection.target, &query, view, &self.plans)?.into_execution();
         let mut found = Vec::new();
-        for entry in view.range(from, to, Direction::Forward)? {
-            let (_, bytes) = entry?;
-            let document = RawDocument::from_bytes(&bytes)?;
-            if found.len() < limit && parsed.filter.matches(document, &parsed.environment)? {
-                found.push(document.to_owned());
-            }
+        while let Some(row) = execution.next(view)? {
+            found.push(row.document().to_owned());
         }
         Ok(found)
+    }
+}
+
+fn parse_projection(find: &Find, parsed: &mut Parsed) -> Result<Option<Projection>> {
+    let fields = find.projection.as_deref().filter(|fields| fields.iter().next().is_some());
+    let Some(fields) = fields else { return Ok(None) };
+    let projection = Projection::parse(fields, Some(&parsed.filter), &mut parsed.parser, Mode::Find)?;
+    if projection.needs_sort_key() && find.query.sort.is_none() {
+        return Err(Error::location(40218, "query requires sort key metadata, but it is not available: add a sort"));
+    }
+    Ok(Some(projection).filter(|projection| !projection.is_identity()))
+}
+
+fn wanted(find: &Find, projection: Option<&Projection>) -> Wanted {
+    let needed = match projection {
+        Some(_) if find.return_key => None,
+        Some(projection) if projection.needs_position() => None,
+        Some(projection) => projection.dependencies(),
+        None => None,
+    };
+    Wanted {
+        needed,
+        projection: find.projection.clone().filter(|_| projection.is_some()),
+        is_simple_projection: projection.is_some_and(|projection| projection.only_fields().is_some()),
+        purpose: Purpose::Find,
+        bounded: true,
     }
 }
 
@@ -134,73 +255,41 @@ impl RowSource for OneRow {
     }
 }
 
-/// How many entries are read from the storage at once.
-const CHUNK: usize = 128;
-
-/// A scan of a whole collection, in the order of its records.
-struct Scan {
-    view: Arc<dyn View + Send + Sync>,
-    collection: u32,
-    after: Option<Bytes>,
-    buffer: std::vec::IntoIter<(Bytes, Bytes)>,
-    filter: Arc<Filter>,
-    environment: Arc<Environment>,
-}
-
-impl RowSource for Scan {
-    fn next(&mut self) -> Result<Option<Row>> {
-        loop {
-            let Some((key, bytes)) = self.buffer.next() else {
-                let prefix = keyspace::prefix(keyspace::RECORDS, self.collection);
-                let end = keyspace::after_prefix(&prefix).expect("a collection's prefix does not end the key space");
-                let from = match &self.after {
-                    Some(after) => Bound::Excluded(&after[..]),
-                    None => Bound::Included(&prefix[..]),
-                };
-                let range = self.view.range(from, Bound::Excluded(&end), Direction::Forward)?;
-                let chunk = range.take(CHUNK).collect::<Result<Vec<_>>>()?;
-                let Some(last) = chunk.last() else { return Ok(None) };
-                self.after = Some(last.0.clone());
-                self.buffer = chunk.into_iter();
-                continue;
-            };
-            let row = Row::stored(bytes, key.slice(keyspace::RECORD_PREFIX_BYTES..))?;
-            if self.filter.matches(row.document(), &self.environment)? {
-                return Ok(Some(row));
-            }
-        }
-    }
-}
-
-/// Skip, limit and projection.
+/// Rows as a client shall see them.
 struct Shown {
     rows: Rows,
-    skip: u64,
-    left: u64,
     projection: Option<Projection>,
     filter: Arc<Filter>,
     environment: Arc<Environment>,
+    show_record_id: bool,
+    /// The pattern of the index whose key is shown in the document's place.
+    return_key: Option<RawDocumentBuf>,
 }
 
 impl RowSource for Shown {
     fn next(&mut self) -> Result<Option<Row>> {
-        while self.skip > 0 {
-            self.skip -= 1;
-            if self.rows.next()?.is_none() {
-                return Ok(None);
-            }
-        }
-        if self.left == 0 {
-            return Ok(None);
-        }
         let Some(row) = self.rows.next()? else { return Ok(None) };
-        self.left -= 1;
-        let Some(projection) = &self.projection else { return Ok(Some(row)) };
-        let position = match projection.needs_position() {
-            true => self.filter.matched_position(row.document(), &self.environment)?.map(|found| found.1),
-            false => None,
+        let mut shown = match (&self.return_key, &self.projection) {
+            (Some(pattern), _) => index_key(row.document(), pattern)?,
+            (None, None) => row.document().to_owned(),
+            (None, Some(projection)) => {
+                let position = match projection.needs_position() {
+                    true => self.filter.matched_position(row.document(), &self.environment)?.map(|found| found.1),
+                    false => None,
+                };
+                if projection.needs_sort_key() {
+                    let sort_key = row.sort_key.as_deref().map(bson::RawDocument::from_bytes).transpose()?;
+                    let sort_key = sort_key.and_then(|wrapped| wrapped.iter().next()?.ok()).map(|field| field.1);
+                    projection.apply_sorted(row.document(), sort_key, &self.environment, position)?
+                } else {
+                    projection.apply(row.document(), &self.environment, position)?
+                }
+            }
         };
-        let shown = projection.apply(row.document(), &self.environment, position)?;
+        if let (true, Some(record)) = (self.show_record_id, row.record.as_deref()) {
+            let number = record.try_into().map(i64::from_be_bytes).unwrap_or_default();
+            append(&mut shown, "$recordId", RawBsonRef::Int64(number))?;
+        }
         Ok(Some(row.with_document(shown)))
     }
 
@@ -209,6 +298,13 @@ impl RowSource for Shown {
     }
 }
 
-fn views(namespace: &crate::Namespace) -> crate::Error {
-    crate::Error::new(crate::Code::COMMAND_NOT_SUPPORTED_ON_VIEW, format!("{namespace} is a view"))
+/// The fields of an index's key, as the document has them.
+fn index_key(document: &RawDocument, pattern: &RawDocument) -> Result<RawDocumentBuf> {
+    let mut shown = RawDocumentBuf::new();
+    for field in pattern {
+        let path = field?.0.as_str();
+        let value = crate::document::FieldPath::unchecked(path).evaluate(RawBsonRef::Document(document))?;
+        append(&mut shown, path, value.or_null())?;
+    }
+    Ok(shown)
 }

@@ -94,7 +94,7 @@ impl Engine {
 }
 
 impl Inner {
-    fn update(&self, context: &Context, update: &Update) -> Result<Written<UpdateReply>> {
+    fn update(self: &Arc<Inner>, context: &Context, update: &Update) -> Result<Written<UpdateReply>> {
         let count = update.statements.len();
         if count == 0 || count > MAX_WRITE_BATCH {
             return Err(Error::new(
@@ -130,7 +130,7 @@ impl Inner {
     }
 
     fn update_statement(
-        &self,
+        self: &Arc<Inner>,
         context: &Context,
         update: &Update,
         statement: &UpdateStatement,
@@ -182,7 +182,7 @@ impl Inner {
 
     /// Changes the first document that matches, or upserts; a repeated retryable statement gives its recorded result.
     pub(crate) fn change_one(
-        &self,
+        self: &Arc<Inner>,
         context: &Context,
         namespace: &Namespace,
         prepared: &Prepared,
@@ -207,7 +207,7 @@ impl Inner {
     }
 
     fn update_many(
-        &self,
+        self: &Arc<Inner>,
         context: &Context,
         namespace: &Namespace,
         prepared: &Prepared,
@@ -276,7 +276,7 @@ fn is_whole(code: Code) -> bool {
 
 /// A single-document change on its way.
 struct OneChange<'o> {
-    engine: &'o Inner,
+    engine: &'o Arc<Inner>,
     context: &'o Context,
     namespace: &'o Namespace,
     prepared: &'o Prepared,

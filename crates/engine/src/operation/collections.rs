@@ -1,0 +1,251 @@
+//! What stages may do with collections besides reading their input: `$lookup`, `$merge`, `$out`, reports.
+
+use super::aggregate::EngineCollections;
+use super::read::Query;
+use super::update::{Done, UpdateStatement};
+use super::{Create, Rename};
+use crate::catalog::Collection;
+use crate::database::Engine;
+use crate::document::{append, validated};
+use crate::error::{Code, Error, Result};
+use crate::index::FieldKind;
+use crate::namespace::Namespace;
+use crate::stage::context::Report;
+use crate::stage::{Collections, Pipeline, Rows, StageContext, Write, WriteOutcome};
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
+use std::sync::Arc;
+
+/// The bytes of rows that `$out` inserts at once.
+const OUT_STEP_BYTES: usize = 4 << 20;
+
+/// The rows that it inserts at once.
+const OUT_STEP_ROWS: usize = 1000;
+
+impl Collections for EngineCollections {
+    fn aggregate(&self, namespace: &Namespace, pipeline: &Arc<Pipeline>, context: &Arc<StageContext>) -> Result<Rows> {
+        self.run(namespace, pipeline, context, None)
+    }
+
+    fn has_index(&self, namespace: &Namespace, path: &str, _: &StageContext) -> Result<bool> {
+        let Some(collection) = self.reading.catalog.get(namespace) else { return Ok(true) };
+        let usable = |collection: &Collection| {
+            collection.indexes.iter().any(|index| {
+                let first = index.spec.fields().first();
+                index.ready
+                    && !index.spec.hidden()
+                    && !index.spec.sparse()
+                    && index.spec.partial().is_none()
+                    && first.is_some_and(|field| field.path == path && !field.kind.is_wildcard() && field.kind != FieldKind::Hashed)
+            })
+        };
+        Ok(!collection.is_view() && (path == "_id" || usable(collection)))
+    }
+
+    fn matching(
+        &self,
+        namespace: &Namespace,
+        path: &str,
+        value: RawBsonRef<'_>,
+        context: &Arc<StageContext>,
+    ) -> Result<Rows> {
+        let Some(collection) = self.reading.catalog.get(namespace) else { return Ok(super::read::no_rows()) };
+        let mut equals = RawDocumentBuf::new();
+        append(&mut equals, "$eq", value)?;
+        let mut filter = RawDocumentBuf::new();
+        append(&mut filter, path, RawBsonRef::Document(&equals))?;
+        let query = Query { filter, allow_disk_use: context.allow_disk_use, ..Query::default() };
+        let mut parsed = self.engine.parse_query(&query, Some(collection))?;
+        parsed.collator.clone_from(&context.environment.collator);
+        if parsed.collator.is_some() || collection.settings.collation.is_some() {
+            let filter = crate::filter::Filter::parse(&query.filter, &mut parsed.parser, parsed.collator.clone())?;
+            parsed.filter = Arc::new(filter);
+            parsed.environment = Arc::new(context.environment.clone());
+        }
+        self.engine.candidates(&self.reading, collection, &query, &parsed, &self.context)
+    }
+
+    fn is_unique(&self, namespace: &Namespace, fields: &[String], _: &StageContext) -> Result<bool> {
+        if matches!(fields, [field] if field == "_id") {
+            return Ok(true);
+        }
+        let state = self.engine.state();
+        let Some(collection) = state.catalog.get(namespace) else { return Ok(false) };
+        Ok(collection.indexes.iter().any(|index| {
+            let spec = &index.spec;
+            index.ready
+                && spec.unique()
+                && spec.partial().is_none()
+                && spec.fields().len() == fields.len()
+                && spec.fields().iter().all(|field| fields.contains(&field.path))
+        }))
+    }
+
+    fn check_writable(&self, target: &Namespace, replace: bool, _: &StageContext) -> Result<()> {
+        let state = self.engine.state();
+        if let Some(collection) = state.catalog.get(target) {
+            crate::statement::refuse_view(collection)?;
+            if replace && collection.settings.capped.is_some() {
+                return Err(Error::location(17152, format!("namespace '{target}' is capped so it can't be used for $out")));
+            }
+        }
+        super::insert::refuse_system(target)
+    }
+
+    fn write(&self, target: &Namespace, writes: Vec<Write>, _: &StageContext) -> Result<Vec<WriteOutcome>> {
+        let mut outcomes = Vec::with_capacity(writes.len());
+        let mut last = None;
+        for write in writes {
+            let matched = match write {
+                Write::Insert(document) => {
+                    let document = validated(document)?;
+                    let done = self.engine.write(&self.context, |statement| {
+                        statement.bypass_validation = self.bypass_validation;
+                        let collection = statement.collection_or_create(target)?;
+                        statement.insert(&collection, document.clone())
+                    })?;
+                    last = Some(done.ticket);
+                    false
+                }
+                Write::Update { filter, update, variables, insert } => {
+                    let query = Query { filter, variables: Some(variables), ..Query::default() };
+                    let statement =
+                        UpdateStatement { query, update, multi: false, upsert: false, array_filters: Vec::new() };
+                    let collection = self.engine.state().catalog.get(target).cloned();
+                    let mut prepared = self.engine.prepare_update(&statement, collection.as_deref())?;
+                    prepared.bypass_validation = self.bypass_validation;
+                    let nothing = |_: &super::update::ChangedOne| RawDocumentBuf::new();
+                    let done = self.engine.change_one(&self.context, target, &prepared, 0, &nothing)?;
+                    last = Some(done.ticket);
+                    let matched = matches!(done.reply, Done::Now(Some(_)));
+                    if let (false, Some(document)) = (matched, insert) {
+                        let document = validated(document)?;
+                        let inserted = self.engine.write(&self.context, |statement| {
+                            statement.bypass_validation = self.bypass_validation;
+                            let collection = statement.collection_or_create(target)?;
+                            statement.insert(&collection, document.clone())
+                        })?;
+                        last = Some(inserted.ticket);
+                    }
+                    matched
+                }
+            };
+            outcomes.push(WriteOutcome { matched });
+        }
+        if let Some(ticket) = last {
+            self.context.block(|| ticket.wait())?;
+        }
+        Ok(outcomes)
+    }
+
+    fn replace(&self, target: &Namespace, mut rows: Rows, _: &Arc<StageContext>) -> Result<()> {
+        let engine = Engine { inner: self.engine.clone() };
+        let state = self.engine.state();
+        let existing = state.catalog.get(target).cloned();
+        let number = (self.engine.options.random)();
+        let temporary = Namespace {
+            database: target.database.clone(),
+            collection: format!("tmp.agg_out.{number:016x}"),
+        };
+        let options = existing.as_ref().map_or_else(RawDocumentBuf::new, |collection| collection.options.clone());
+        engine.create(&self.context, &Create { namespace: temporary.clone(), options })?.wait()?;
+        let filled = self.fill(&engine, &temporary, existing.as_deref(), &mut rows);
+        if let Err(error) = filled {
+            engine.drop_collection(&self.context, &temporary)?.wait()?;
+            return Err(error);
+        }
+        let rename = Rename { from: temporary, to: target.clone(), drop_target: true };
+        engine.rename(&self.context, &rename)?.wait()
+    }
+
+    fn report(&self, report: Report, options: &RawDocument, context: &StageContext) -> Result<Vec<RawDocumentBuf>> {
+        let _ = options;
+        match report {
+            Report::Collection => self.collection_report(&context.namespace),
+            Report::Indexes => self.index_report(&context.namespace),
+            Report::Operations => Ok(Vec::new()),
+            Report::Sessions | Report::LocalSessions => Ok(self
+                .engine
+                .sessions
+                .ids()
+                .into_iter()
+                .map(|id| {
+                    let id = bson::Binary { subtype: bson::spec::BinarySubtype::Uuid, bytes: id.to_vec() };
+                    rawdoc! { "_id": { "id": id } }
+                })
+                .collect()),
+        }
+    }
+}
+
+impl EngineCollections {
+    /// Inserts rows into the collection that will take the target's place, and gives it the target's indexes.
+    fn fill(
+        &self,
+        engine: &Engine,
+        temporary: &Namespace,
+        existing: Option<&Collection>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        if let Some(existing) = existing {
+            let specs: Vec<_> = existing.indexes.iter().map(|index| index.spec.document().to_owned()).collect();
+            if !specs.is_empty() {
+                engine.create_indexes(&self.context, temporary, &specs)?.wait()?;
+            }
+        }
+        let mut ended = false;
+        while !ended {
+            let mut documents = Vec::new();
+            let mut bytes = 0;
+            while documents.len() < OUT_STEP_ROWS && bytes < OUT_STEP_BYTES {
+                let Some(row) = rows.next()? else {
+                    ended = true;
+                    break;
+                };
+                bytes += row.bytes().len();
+                documents.push(validated(row.document().to_owned())?);
+            }
+            let written = self.engine.write(&self.context, |statement| {
+                statement.bypass_validation = self.bypass_validation;
+                let collection = statement.collection_or_create(temporary)?;
+                documents.iter().try_for_each(|document| statement.insert(&collection, document.clone()))
+            })?;
+            written.wait()?;
+        }
+        Ok(())
+    }
+
+    fn collection_report(&self, namespace: &Namespace) -> Result<Vec<RawDocumentBuf>> {
+        let collection = self.reading.catalog.require(namespace)?;
+        let totals = self.engine.totals(&*self.reading.view, collection.id)?;
+        let mut sizes = RawDocumentBuf::new();
+        append(&mut sizes, "_id_", RawBsonRef::Int64(totals.count * 24))?;
+        for index in &collection.indexes {
+            append(&mut sizes, index.spec.name(), RawBsonRef::Int64(totals.count * 32))?;
+        }
+        let average = if totals.count > 0 { totals.size_bytes / totals.count } else { 0 };
+        Ok(vec![rawdoc! {
+            "ns": namespace.to_string(),
+            "localTime": bson::DateTime::from_millis((self.engine.options.clock)()),
+            "storageStats": {
+                "size": totals.size_bytes, "count": totals.count, "avgObjSize": average,
+                "storageSize": totals.size_bytes, "freeStorageSize": 0, "capped": collection.settings.capped.is_some(),
+                "nindexes": (collection.indexes.len() + 1) as i32, "indexSizes": sizes,
+            },
+            "count": totals.count,
+        }])
+    }
+
+    fn index_report(&self, namespace: &Namespace) -> Result<Vec<RawDocumentBuf>> {
+        let Some(collection) = self.reading.catalog.get(namespace) else { return Ok(Vec::new()) };
+        let report = |spec: &crate::index::IndexSpec| {
+            rawdoc! {
+                "name": spec.name(),
+                "key": spec.pattern().to_owned(),
+                "accesses": { "ops": 0_i64, "since": bson::DateTime::from_millis((self.engine.options.clock)()) },
+                "spec": spec.document().to_owned(),
+            }
+        };
+        let id = crate::index::IndexSpec::id(collection.settings.collation.as_ref());
+        Ok(std::iter::once(report(&id)).chain(collection.indexes.iter().map(|index| report(&index.spec))).collect())
+    }
+}
