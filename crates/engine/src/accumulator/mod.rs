@@ -18,6 +18,7 @@ pub mod merge_objects;
 pub mod percentile;
 mod push;
 mod ranked;
+mod sliding;
 pub mod std_dev;
 pub mod summation;
 pub mod window;
@@ -119,21 +120,46 @@ const fn removable(name: &'static str, argument: Argument, start: Start, start_r
 
 /// All accumulators, sorted by name.
 pub static ACCUMULATORS: &[AccumulatorKind] = &[
-    kind("$addToSet", Argument::Operand, add_to_set::start),
+    removable("$addToSet", Argument::Operand, add_to_set::start, sliding::start_set),
     removable("$avg", Argument::Operand, average::start, average::start),
     kind("$bottom", Argument::Sorted, |options| ranked::start(options, ranked::End::Bottom, true)),
     kind("$bottomN", Argument::SeveralSorted, |options| ranked::start(options, ranked::End::Bottom, false)),
     kind("$concatArrays", Argument::Operand, array_union::start_concat),
     removable("$count", Argument::Nothing, count::start, count::start),
-    kind("$first", Argument::Operand, |_| ends::start_single(ends::End::First)),
-    kind("$firstN", Argument::Several, |options| ends::start_several(ends::End::First, options.n)),
-    kind("$last", Argument::Operand, |_| ends::start_single(ends::End::Last)),
-    kind("$lastN", Argument::Several, |options| ends::start_several(ends::End::Last, options.n)),
-    kind("$max", Argument::Operand, |options| extremes::start_single(options, extremes::End::Highest)),
+    removable(
+        "$first",
+        Argument::Operand,
+        |_| ends::start_single(ends::End::First),
+        |_| sliding::start_end(false, None),
+    ),
+    removable(
+        "$firstN",
+        Argument::Several,
+        |options| ends::start_several(ends::End::First, options.n),
+        |options| sliding::start_end(false, Some(options.n)),
+    ),
+    removable("$last", Argument::Operand, |_| ends::start_single(ends::End::Last), |_| sliding::start_end(true, None)),
+    removable(
+        "$lastN",
+        Argument::Several,
+        |options| ends::start_several(ends::End::Last, options.n),
+        |options| sliding::start_end(true, Some(options.n)),
+    ),
+    removable(
+        "$max",
+        Argument::Operand,
+        |options| extremes::start_single(options, extremes::End::Highest),
+        |options| sliding::start_extreme(options, true),
+    ),
     kind("$maxN", Argument::Several, |options| extremes::start_several(options, extremes::End::Highest)),
     kind("$median", Argument::Median, |options| percentile::start(options, true)),
     AccumulatorKind { in_window: false, ..kind("$mergeObjects", Argument::Operand, merge_objects::start) },
-    kind("$min", Argument::Operand, |options| extremes::start_single(options, extremes::End::Lowest)),
+    removable(
+        "$min",
+        Argument::Operand,
+        |options| extremes::start_single(options, extremes::End::Lowest),
+        |options| sliding::start_extreme(options, false),
+    ),
     kind("$minN", Argument::Several, |options| extremes::start_several(options, extremes::End::Lowest)),
     kind("$percentile", Argument::Percentile, |options| percentile::start(options, false)),
     removable("$push", Argument::Operand, push::start, push::start),

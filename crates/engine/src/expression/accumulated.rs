@@ -1,8 +1,8 @@
 //! What the expressions named like accumulators share: they accumulate their operands' values, or the elements of a
 //! single operand that is an array.
 
-use super::operand::{ANY_COUNT, as_array, named, over, required, variadic};
-use super::{Compiled, Environment, Parser};
+use super::operand::{ANY_COUNT, as_array, comparison_over, comparison_over_many, named, over_many, required};
+use super::{Compiled, Environment, Parser, arguments};
 use crate::accumulator::{self, Options};
 use crate::document::number::{Number, exact_i64};
 use crate::document::{Value, type_name};
@@ -16,7 +16,12 @@ pub(super) fn parse_fold(
     parser: &mut Parser,
     compute: super::operand::ComputeMany,
 ) -> Result<Compiled> {
-    variadic(name, argument, ANY_COUNT, parser, compute)
+    let operands = arguments(name, argument, ANY_COUNT, parser)?;
+    Ok(if matches!(name, "$min" | "$max") {
+        comparison_over_many(operands, compute)
+    } else {
+        over_many(operands, compute)
+    })
 }
 
 /// Accumulates the operands, or the elements of a single one that is an array.
@@ -50,7 +55,7 @@ pub(super) fn parse_several(
     let [input, n] = named(name, argument, ["input", "n"], 5_787_801, 5_787_901)?;
     let n = required(name, "n", n, 5_787_906, parser)?;
     let input = required(name, "input", input, 5_787_907, parser)?;
-    Ok(over([input, n], compute))
+    Ok(comparison_over([input, n], compute))
 }
 
 /// Accumulates an array's elements with a bound `n`.

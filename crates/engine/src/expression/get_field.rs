@@ -51,7 +51,7 @@ fn parse_get_field(argument: RawBsonRef<'_>, parser: &mut Parser) -> Result<Comp
 }
 
 /// Whether an object is an operator expression.
-pub(super) fn is_expression(argument: RawBsonRef<'_>) -> bool {
+fn is_expression(argument: RawBsonRef<'_>) -> bool {
     let RawBsonRef::Document(document) = argument else { return false };
     matches!(document.iter().next(), Some(Ok((name, _))) if name.as_str().starts_with('$'))
 }

@@ -2,13 +2,13 @@
 //!
 //! Documented at <https://www.mongodb.com/docs/manual/reference/operator/aggregation/in/>.
 
-use super::operand::{as_array, function};
+use super::operand::{as_array, comparison};
 use super::{Environment, Operator};
 use crate::document::{Value, values_equal};
 use crate::error::{Error, Result};
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$in", parse: |argument, parser| function("$in", argument, parser, in_array) };
+    Operator { name: "$in", parse: |argument, parser| comparison("$in", argument, parser, in_array) };
 
 fn in_array<'v>([value, array]: [Value<'v>; 2], environment: &Environment) -> Result<Value<'v>> {
     let Some(whole) = as_array(&array) else {

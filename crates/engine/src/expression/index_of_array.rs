@@ -3,14 +3,16 @@
 //! Null when the array is null or missing. Documented at
 //! <https://www.mongodb.com/docs/manual/reference/operator/aggregation/indexOfArray/>.
 
-use super::operand::{as_array, count, variadic, whole_i32};
-use super::{Environment, Operator};
+use super::operand::{as_array, comparison_over_many, count, whole_i32};
+use super::{Environment, Operator, arguments};
 use crate::document::{Value, values_equal};
 use crate::error::{Error, Result};
 
 pub(super) const OPERATOR: Operator = Operator {
     name: "$indexOfArray",
-    parse: |argument, parser| variadic("$indexOfArray", argument, 2..=4, parser, index_of_array),
+    parse: |argument, parser| {
+        Ok(comparison_over_many(arguments("$indexOfArray", argument, 2..=4, parser)?, index_of_array))
+    },
 };
 
 fn index_of_array<'v>(values: Vec<Value<'v>>, environment: &Environment) -> Result<Value<'v>> {

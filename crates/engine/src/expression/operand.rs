@@ -1,9 +1,9 @@
 //! What most operators share: functions over their operands' values, named arguments, whole numbers, bounded strings.
 
-use super::{Compiled, Environment, Expression, Parser, Scope, arguments, exactly, parse};
+use super::{Compiled, Environment, Expression, Literal, Parser, Scope, arguments, exactly, parse};
 use crate::document::{Value, number};
 use crate::error::{Error, Result};
-use bson::{RawArray, RawBson, RawBsonRef};
+use bson::{RawArray, RawBson, RawBsonRef, RawDocumentBuf};
 use std::ops::RangeInclusive;
 
 /// A string that an expression makes must stay below this many bytes (16 MiB).
@@ -55,6 +55,9 @@ impl Expression for FunctionOfMany {
     }
 }
 
+/// The most bytes that a constant computed at parsing may hold.
+const MAX_FOLDED_BYTES: usize = 64 * 1024;
+
 /// Parses an operator of exactly `N` operands that needs nothing but their values.
 ///
 /// # Errors
@@ -65,7 +68,20 @@ pub(super) fn function<const N: usize>(
     parser: &mut Parser,
     compute: Compute<N>,
 ) -> Result<Compiled> {
-    Ok(Box::new(Function { operands: exactly(name, argument, parser)?, compute }))
+    Ok(over(exactly(name, argument, parser)?, compute))
+}
+
+/// The same for an operator that compares values, by the operation's collation: nothing is computed at parsing.
+///
+/// # Errors
+/// As [`function`].
+pub(super) fn comparison<const N: usize>(
+    name: &str,
+    argument: RawBsonRef<'_>,
+    parser: &mut Parser,
+    compute: Compute<N>,
+) -> Result<Compiled> {
+    Ok(comparison_over(exactly(name, argument, parser)?, compute))
 }
 
 /// Parses an operator of several operands that needs nothing but their values.
@@ -79,17 +95,52 @@ pub(super) fn variadic(
     parser: &mut Parser,
     compute: ComputeMany,
 ) -> Result<Compiled> {
-    Ok(Box::new(FunctionOfMany { operands: arguments(name, argument, count, parser)?, compute }))
+    Ok(over_many(arguments(name, argument, count, parser)?, compute))
 }
 
-/// The same from operands that are parsed already.
+/// The operator over operands that are parsed already.
 pub(super) fn over<const N: usize>(operands: [Compiled; N], compute: Compute<N>) -> Compiled {
+    folded(Function { operands, compute })
+}
+
+/// The same for any number of operands.
+pub(super) fn over_many(operands: Vec<Compiled>, compute: ComputeMany) -> Compiled {
+    folded(FunctionOfMany { operands, compute })
+}
+
+/// The operator that compares values, by the operation's collation, over operands that are parsed already.
+pub(super) fn comparison_over<const N: usize>(operands: [Compiled; N], compute: Compute<N>) -> Compiled {
     Box::new(Function { operands, compute })
 }
 
-/// The same from any number of operands that are parsed already.
-pub(super) fn over_many(operands: Vec<Compiled>, compute: ComputeMany) -> Compiled {
+/// The same for any number of operands.
+pub(super) fn comparison_over_many(operands: Vec<Compiled>, compute: ComputeMany) -> Compiled {
     Box::new(FunctionOfMany { operands, compute })
+}
+
+/// Computes an operator of constants at once. What it refuses it shall refuse when it is evaluated, if it ever is.
+fn folded(expression: impl Expression + 'static) -> Compiled {
+    let mut constant = true;
+    expression.each_operand(&mut |operand| constant &= operand.constant().is_some());
+    if constant {
+        let (root, environment) = (RawDocumentBuf::new(), Environment::fixed());
+        let value = expression.evaluate(&Scope::new(&root, &environment)).map(Value::into_owned);
+        if let Ok(Value::Owned(value)) = value
+            && held_bytes(&value) <= MAX_FOLDED_BYTES
+        {
+            return Box::new(Literal::new(value.as_raw_bson_ref()));
+        }
+    }
+    Box::new(expression)
+}
+
+fn held_bytes(value: &RawBson) -> usize {
+    match value {
+        RawBson::Array(array) => array.as_bytes().len(),
+        RawBson::Document(document) => document.as_bytes().len(),
+        RawBson::String(text) => text.len(),
+        _ => 0,
+    }
 }
 
 /// The operands of a commutative operator with the constant ones behind the others, so that a null among those counts first.

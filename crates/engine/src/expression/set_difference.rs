@@ -3,7 +3,7 @@
 //! Null when an argument is null or missing. Documented at
 //! <https://www.mongodb.com/docs/manual/reference/operator/aggregation/setDifference/>.
 
-use super::operand::{as_array, elements, function};
+use super::operand::{as_array, comparison, elements};
 use super::sets::ValueSet;
 use super::{Environment, Operator};
 use crate::document::Value;
@@ -12,7 +12,7 @@ use bson::RawArrayBuf;
 
 pub(super) const OPERATOR: Operator = Operator {
     name: "$setDifference",
-    parse: |argument, parser| function("$setDifference", argument, parser, set_difference),
+    parse: |argument, parser| comparison("$setDifference", argument, parser, set_difference),
 };
 
 fn set_difference<'v>([a, b]: [Value<'v>; 2], environment: &Environment) -> Result<Value<'v>> {

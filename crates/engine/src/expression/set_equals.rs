@@ -2,7 +2,7 @@
 //!
 //! Documented at <https://www.mongodb.com/docs/manual/reference/operator/aggregation/setEquals/>.
 
-use super::operand::{ANY_COUNT, as_array, over_many};
+use super::operand::{ANY_COUNT, as_array, comparison_over_many};
 use super::sets::ValueSet;
 use super::{Compiled, Environment, Operator, Parser, arguments};
 use crate::document::{Value, type_name};
@@ -27,7 +27,7 @@ fn parse_set_equals(argument: RawBsonRef<'_>, parser: &mut Parser) -> Result<Com
             ));
         }
     }
-    Ok(over_many(operands, set_equals))
+    Ok(comparison_over_many(operands, set_equals))
 }
 
 fn set_equals<'v>(values: Vec<Value<'v>>, environment: &Environment) -> Result<Value<'v>> {

@@ -56,20 +56,27 @@ fn constant_name(name: &str, field: RawBsonRef<'_>, parser: &mut Parser) -> Resu
             format!("{name} takes a constant as 'field', not a field path: use $literal for a name with a dollar"),
         ));
     }
-    let is_object = matches!(field, RawBsonRef::Document(_));
     let parsed = parse(field, parser)?;
-    let Some(constant) = parsed.constant() else {
+    let Some(constant) = parsed.constant().filter(|_| is_written_constant(field)) else {
         return Err(Error::location(4_161_106, format!("{name} takes a constant as 'field'")));
     };
     match constant {
-        RawBsonRef::Document(object) if is_object && !object.is_empty() && !super::get_field::is_expression(field) => {
-            Err(Error::location(4_161_106, format!("{name} takes a constant as 'field', not an object")))
-        }
         RawBsonRef::String(text) if text.contains('\0') => {
             Err(Error::new(Code(9_534_700), "the name of a field may not hold a null byte"))
         }
         RawBsonRef::String(text) => Ok(text.to_owned()),
         other => Err(Error::location(4_161_107, format!("{name} takes a string as 'field', not {}", type_name(other)))),
+    }
+}
+
+/// Whether a value is a constant as it stands, without being computed.
+fn is_written_constant(field: RawBsonRef<'_>) -> bool {
+    match field {
+        RawBsonRef::Document(object) => match object.iter().next() {
+            Some(Ok((name, _))) => matches!(name.as_str(), "$literal" | "$const"),
+            _ => true,
+        },
+        _ => true,
     }
 }
 

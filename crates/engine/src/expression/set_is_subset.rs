@@ -2,7 +2,7 @@
 //!
 //! Documented at <https://www.mongodb.com/docs/manual/reference/operator/aggregation/setIsSubset/>.
 
-use super::operand::{as_array, function};
+use super::operand::{as_array, comparison};
 use super::sets::ValueSet;
 use super::{Environment, Operator};
 use crate::document::Value;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 pub(super) const OPERATOR: Operator = Operator {
     name: "$setIsSubset",
-    parse: |argument, parser| function("$setIsSubset", argument, parser, set_is_subset),
+    parse: |argument, parser| comparison("$setIsSubset", argument, parser, set_is_subset),
 };
 
 fn set_is_subset<'v>([a, b]: [Value<'v>; 2], environment: &Environment) -> Result<Value<'v>> {

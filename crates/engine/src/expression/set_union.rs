@@ -3,7 +3,7 @@
 //! Null when an argument is null or missing. Documented at
 //! <https://www.mongodb.com/docs/manual/reference/operator/aggregation/setUnion/>.
 
-use super::operand::{ANY_COUNT, as_array, constants_last, over_many};
+use super::operand::{ANY_COUNT, as_array, comparison_over_many, constants_last};
 use super::sets::ValueSet;
 use super::{Environment, Operator, arguments};
 use crate::document::Value;
@@ -13,7 +13,7 @@ use bson::RawArrayBuf;
 pub(super) const OPERATOR: Operator = Operator {
     name: "$setUnion",
     parse: |argument, parser| {
-        Ok(over_many(constants_last(arguments("$setUnion", argument, ANY_COUNT, parser)?), set_union))
+        Ok(comparison_over_many(constants_last(arguments("$setUnion", argument, ANY_COUNT, parser)?), set_union))
     },
 };
 
