@@ -48,7 +48,8 @@ impl Accumulation {
                         format!("the accumulator {name} takes one operand, not an array"),
                     ));
                 }
-                Ok(Accumulation { in_group: true, ..Accumulation::parse(kind, argument, parser)? })
+                let parsed = Accumulation::parse(kind, argument, parser).map_err(as_in_group)?;
+                Ok(Accumulation { in_group: true, ..parsed })
             }
             _ => Err(Error::location(15952, format!("unknown group operator '{name}'"))),
         }
@@ -140,7 +141,8 @@ impl Accumulation {
     /// # Errors
     /// What `n` refuses.
     pub fn start(&self, scope: &Scope<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok((self.kind.start)(&self.options(scope)?))
+        let options = self.options(scope).map_err(|error| if self.in_group { as_in_group(error) } else { error })?;
+        Ok((self.kind.start)(&options))
     }
 
     /// The evaluated options.
@@ -192,11 +194,12 @@ impl Accumulation {
     }
 }
 
-/// Divisions by zero have other codes in MongoDB's `$group` than elsewhere.
+/// Divisions by zero and a wrong `n` have other codes in MongoDB's `$group` than elsewhere.
 fn as_in_group(mut error: Error) -> Error {
     error.code.0 = match error.code.0 {
         2 if error.message.ends_with("$divide by zero") => 4_848_401,
         16610 => 4_848_403,
+        5_787_902 | 5_787_903 | 5_787_908 => 7_548_606,
         code => code,
     };
     error

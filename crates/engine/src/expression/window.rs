@@ -401,8 +401,11 @@ fn by_value(range: RawBsonRef<'_>, unit: Option<RawBsonRef<'_>>, sort_by: &[Sort
         return Err(Error::location(5_339_900, "the lower bound of a window may not be above its upper bound"));
     }
     let bounded = offset(lower).is_some() || offset(upper).is_some();
-    if bounded && !matches!(sort_by, [single] if !single.descending) {
-        return Err(Error::location(5_339_902, "bounds by value need a sortBy of exactly one ascending field"));
+    if bounded && sort_by.len() != 1 {
+        return Err(Error::location(5_339_902, "bounds by value need a sortBy of exactly one field"));
+    }
+    if bounded && sort_by[0].descending {
+        return Err(Error::location(8_947_401, "bounds by value need an ascending sortBy"));
     }
     Ok(Bounds::Range(lower, upper, unit))
 }
