@@ -11,7 +11,8 @@ use crate::error::{Code, Error, Result};
 use crate::index::FieldKind;
 use crate::namespace::Namespace;
 use crate::stage::context::Report;
-use crate::stage::{Collections, Pipeline, Rows, StageContext, Write, WriteOutcome};
+use crate::stage::{Collections, Pipeline, Rows, StageContext, UniqueIndex, Write, WriteOutcome};
+use crate::storage::Ticket;
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use std::sync::Arc;
 
@@ -35,7 +36,9 @@ impl Collections for EngineCollections {
                     && !index.spec.hidden()
                     && !index.spec.sparse()
                     && index.spec.partial().is_none()
-                    && first.is_some_and(|field| field.path == path && !field.kind.is_wildcard() && field.kind != FieldKind::Hashed)
+                    && first.is_some_and(|field| {
+                        field.path == path && !field.kind.is_wildcard() && field.kind != FieldKind::Hashed
+                    })
             })
         };
         Ok(!collection.is_view() && (path == "_id" || usable(collection)))
@@ -64,20 +67,31 @@ impl Collections for EngineCollections {
         self.engine.candidates(&self.reading, collection, &query, &parsed, &self.context)
     }
 
-    fn is_unique(&self, namespace: &Namespace, fields: &[String], _: &StageContext) -> Result<bool> {
-        if matches!(fields, [field] if field == "_id") {
-            return Ok(true);
-        }
+    fn unique_index(
+        &self,
+        namespace: &Namespace,
+        fields: &[String],
+        context: &StageContext,
+    ) -> Result<Option<UniqueIndex>> {
+        let by_id = matches!(fields, [field] if field == "_id");
         let state = self.engine.state();
-        let Some(collection) = state.catalog.get(namespace) else { return Ok(false) };
-        Ok(collection.indexes.iter().any(|index| {
+        let Some(collection) = state.catalog.get(namespace) else {
+            return Ok(by_id.then_some(UniqueIndex { sparse: false }));
+        };
+        let wanted = context.environment.collator.as_ref();
+        if by_id && super::read::same_collation(wanted, collection.settings.collation.as_ref()) {
+            return Ok(Some(UniqueIndex { sparse: false }));
+        }
+        let found = collection.indexes.iter().find(|index| {
             let spec = &index.spec;
             index.ready
                 && spec.unique()
                 && spec.partial().is_none()
                 && spec.fields().len() == fields.len()
                 && spec.fields().iter().all(|field| fields.contains(&field.path))
-        }))
+                && super::read::same_collation(wanted, spec.collator())
+        });
+        Ok(found.map(|index| UniqueIndex { sparse: index.spec.sparse() }))
     }
 
     fn check_writable(&self, target: &Namespace, replace: bool, _: &StageContext) -> Result<()> {
@@ -85,7 +99,10 @@ impl Collections for EngineCollections {
         if let Some(collection) = state.catalog.get(target) {
             crate::statement::refuse_view(collection)?;
             if replace && collection.settings.capped.is_some() {
-                return Err(Error::location(17152, format!("namespace '{target}' is capped so it can't be used for $out")));
+                return Err(Error::location(
+                    17152,
+                    format!("namespace '{target}' is capped so it can't be used for $out"),
+                ));
             }
         }
         super::insert::refuse_system(target)
@@ -93,60 +110,37 @@ impl Collections for EngineCollections {
 
     fn write(&self, target: &Namespace, writes: Vec<Write>, _: &StageContext) -> Result<Vec<WriteOutcome>> {
         let mut outcomes = Vec::with_capacity(writes.len());
-        let mut last = None;
+        let (mut last, mut failure) = (None, None);
         for write in writes {
-            let matched = match write {
-                Write::Insert(document) => {
-                    let document = validated(document)?;
-                    let done = self.engine.write(&self.context, |statement| {
-                        statement.bypass_validation = self.bypass_validation;
-                        let collection = statement.collection_or_create(target)?;
-                        statement.insert(&collection, document.clone())
-                    })?;
-                    last = Some(done.ticket);
-                    false
+            match self.write_one(target, write, &mut last) {
+                Ok(matched) => outcomes.push(WriteOutcome { matched }),
+                Err(error) => {
+                    failure.get_or_insert(error);
                 }
-                Write::Update { filter, update, variables, insert } => {
-                    let query = Query { filter, variables: Some(variables), ..Query::default() };
-                    let statement =
-                        UpdateStatement { query, update, multi: false, upsert: false, array_filters: Vec::new() };
-                    let collection = self.engine.state().catalog.get(target).cloned();
-                    let mut prepared = self.engine.prepare_update(&statement, collection.as_deref())?;
-                    prepared.bypass_validation = self.bypass_validation;
-                    let nothing = |_: &super::update::ChangedOne| RawDocumentBuf::new();
-                    let done = self.engine.change_one(&self.context, target, &prepared, 0, &nothing)?;
-                    last = Some(done.ticket);
-                    let matched = matches!(done.reply, Done::Now(Some(_)));
-                    if let (false, Some(document)) = (matched, insert) {
-                        let document = validated(document)?;
-                        let inserted = self.engine.write(&self.context, |statement| {
-                            statement.bypass_validation = self.bypass_validation;
-                            let collection = statement.collection_or_create(target)?;
-                            statement.insert(&collection, document.clone())
-                        })?;
-                        last = Some(inserted.ticket);
-                    }
-                    matched
-                }
-            };
-            outcomes.push(WriteOutcome { matched });
+            }
         }
         if let Some(ticket) = last {
             self.context.block(|| ticket.wait())?;
         }
-        Ok(outcomes)
+        failure.map_or(Ok(outcomes), Err)
     }
-
-    fn replace(&self, target: &Namespace, mut rows: Rows, _: &Arc<StageContext>) -> Result<()> {
+    fn replace(
+        &self,
+        target: &Namespace,
+        mut rows: Rows,
+        timeseries: Option<&RawDocument>,
+        _: &Arc<StageContext>,
+    ) -> Result<()> {
         let engine = Engine { inner: self.engine.clone() };
         let state = self.engine.state();
         let existing = state.catalog.get(target).cloned();
         let number = (self.engine.options.random)();
-        let temporary = Namespace {
-            database: target.database.clone(),
-            collection: format!("tmp.agg_out.{number:016x}"),
-        };
-        let options = existing.as_ref().map_or_else(RawDocumentBuf::new, |collection| collection.options.clone());
+        let temporary =
+            Namespace { database: target.database.clone(), collection: format!("tmp.agg_out.{number:016x}") };
+        let mut options = existing.as_ref().map_or_else(RawDocumentBuf::new, |collection| collection.options.clone());
+        if let (Some(timeseries), None) = (timeseries, &existing) {
+            append(&mut options, "timeseries", RawBsonRef::Document(timeseries))?;
+        }
         engine.create(&self.context, &Create { namespace: temporary.clone(), options })?.wait()?;
         let filled = self.fill(&engine, &temporary, existing.as_deref(), &mut rows);
         if let Err(error) = filled {
@@ -178,6 +172,44 @@ impl Collections for EngineCollections {
 }
 
 impl EngineCollections {
+    /// Executes one write of `$merge`; whether a document matched.
+    fn write_one(&self, target: &Namespace, write: Write, last: &mut Option<Ticket>) -> Result<bool> {
+        Ok(match write {
+            Write::Insert(document) => {
+                let document = validated(document)?;
+                let done = self.engine.write(&self.context, |statement| {
+                    statement.bypass_validation = self.bypass_validation;
+                    let collection = statement.collection_or_create(target)?;
+                    statement.insert(&collection, document.clone())
+                })?;
+                *last = Some(done.ticket);
+                false
+            }
+            Write::Update { filter, update, variables, insert } => {
+                let query = Query { filter, variables: Some(variables), ..Query::default() };
+                let statement =
+                    UpdateStatement { query, update, multi: false, upsert: false, array_filters: Vec::new() };
+                let collection = self.engine.state().catalog.get(target).cloned();
+                let mut prepared = self.engine.prepare_update(&statement, collection.as_deref())?;
+                prepared.bypass_validation = self.bypass_validation;
+                let nothing = |_: &super::update::ChangedOne| RawDocumentBuf::new();
+                let done = self.engine.change_one(&self.context, target, &prepared, 0, &nothing)?;
+                *last = Some(done.ticket);
+                let matched = matches!(done.reply, Done::Now(Some(_)));
+                if let (false, Some(document)) = (matched, insert) {
+                    let document = validated(document)?;
+                    let inserted = self.engine.write(&self.context, |statement| {
+                        statement.bypass_validation = self.bypass_validation;
+                        let collection = statement.collection_or_create(target)?;
+                        statement.insert(&collection, document.clone())
+                    })?;
+                    *last = Some(inserted.ticket);
+                }
+                matched
+            }
+        })
+    }
+
     /// Inserts rows into the collection that will take the target's place, and gives it the target's indexes.
     fn fill(
         &self,

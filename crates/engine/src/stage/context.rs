@@ -79,11 +79,17 @@ pub trait Collections: Send + Sync {
         context: &Arc<StageContext>,
     ) -> Result<Rows>;
 
-    /// Whether a unique index (not partial, not sparse unless `_id`) has exactly these fields, for `$merge`'s `on`.
+    /// The unique index on exactly these fields, in any order, that is not partial and has the operation's collation: what
+    /// `$merge` needs to match `on`. The `_id` of a collection that does not exist counts.
     ///
     /// # Errors
     /// What reading the catalogue refuses.
-    fn is_unique(&self, namespace: &Namespace, fields: &[String], context: &StageContext) -> Result<bool>;
+    fn unique_index(
+        &self,
+        namespace: &Namespace,
+        fields: &[String],
+        context: &StageContext,
+    ) -> Result<Option<UniqueIndex>>;
 
     /// Refuses a target that `$merge` or `$out` may not write: a view, a system collection, a capped one.
     ///
@@ -91,7 +97,7 @@ pub trait Collections: Send + Sync {
     /// MongoDB's code for the kind of target.
     fn check_writable(&self, target: &Namespace, replace: bool, context: &StageContext) -> Result<()>;
 
-    /// Executes writes in order, for `$merge`; one outcome for each.
+    /// Executes writes in order, for `$merge`; one outcome for each. All are tried, also behind one that fails.
     ///
     /// # Errors
     /// The first write's refusal.
@@ -101,13 +107,26 @@ pub trait Collections: Send + Sync {
     ///
     /// # Errors
     /// What the rows or the target refuse.
-    fn replace(&self, target: &Namespace, rows: Rows, context: &Arc<StageContext>) -> Result<()>;
+    fn replace(
+        &self,
+        target: &Namespace,
+        rows: Rows,
+        timeseries: Option<&RawDocument>,
+        context: &Arc<StageContext>,
+    ) -> Result<()>;
 
     /// The rows of `$collStats`, `$indexStats`, `$currentOp`, `$listSessions` and `$listLocalSessions`.
     ///
     /// # Errors
     /// `NamespaceNotFound` (26) and what the stage's options ask in vain.
     fn report(&self, report: Report, options: &RawDocument, context: &StageContext) -> Result<Vec<RawDocumentBuf>>;
+}
+
+/// What `$merge` must know of the index that it matches by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UniqueIndex {
+    /// Whether it leaves out documents without the fields.
+    pub sparse: bool,
 }
 
 /// What a stage reports on.

@@ -29,7 +29,7 @@ const MAX_PASSES: usize = 8;
 const OVERHEAD_BYTES: usize = 160;
 
 #[derive(Debug)]
-pub(super) struct Group {
+struct Group {
     id: Compiled,
     fields: Vec<(String, Accumulation)>,
 }
@@ -79,6 +79,11 @@ impl Stage for Group {
             waiting: Vec::new(),
         }))
     }
+}
+
+/// The stage for parts at hand.
+pub(super) fn of(id: Compiled, fields: Vec<(String, Accumulation)>) -> Arc<dyn Stage> {
+    Arc::new(Group { id, fields })
 }
 
 /// One group.

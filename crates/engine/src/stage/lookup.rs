@@ -5,18 +5,16 @@
 //! nothing of the row runs once. Documented at
 //! <https://www.mongodb.com/docs/manual/reference/operator/aggregation/lookup/>.
 
-use crate::document::collation::Collator;
 use crate::document::traverse::{Leaf, visit};
 use crate::document::{FieldPath, MAX_DOCUMENT_BYTES, RawArray, RawBsonRef, RawDocument, Row, Value, edit};
 use crate::error::{Error, Result};
 use crate::expression::{self, Compiled, Scope, VariableId};
-use crate::key;
 use crate::namespace::Namespace;
+use crate::stage::join::{Join, Table, collect};
 use crate::stage::options::Options;
 use crate::stage::pipeline::object;
 use crate::stage::{ParseContext, Pipeline, Place, Ready, RowSource, Rows, Stage, StageContext, StageKind};
 use bson::RawArrayBuf;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 pub(super) const STAGE: StageKind = StageKind::new("$lookup", parse);
@@ -135,7 +133,7 @@ fn parse_pipeline(
 }
 
 /// Refuses a name that no variable of `let` may have.
-fn check_variable(name: &str) -> Result<()> {
+pub(super) fn check_variable(name: &str) -> Result<()> {
     let mut letters = name.chars();
     let valid = letters.next().is_some_and(|first| first.is_ascii_lowercase() || !first.is_ascii())
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || !letter.is_ascii());
@@ -147,42 +145,25 @@ fn check_variable(name: &str) -> Result<()> {
     )))
 }
 
-/// How the documents that match a row are found.
-enum Plan {
-    /// Not yet chosen.
-    Undecided,
-    /// By an index of the other collection, with recent answers kept.
-    Index(Cache),
-    /// By a table of the other collection's documents.
-    Table { rows: Vec<Row>, places: HashMap<Vec<u8>, Vec<usize>> },
-    /// By reading the other collection for each row.
-    Scan,
-}
-
-/// Recent answers, all forgotten when they fill the memory.
-#[derive(Default)]
-struct Cache {
-    answers: HashMap<Vec<u8>, Arc<Vec<Row>>>,
-    bytes: usize,
-}
-
 struct Joining {
     stage: Arc<Lookup>,
     context: Arc<StageContext>,
     input: Rows,
-    plan: Plan,
+    equality: Option<Equality>,
     constant: Option<Arc<Vec<Row>>>,
+}
+
+/// How the documents with an equal field are found.
+enum Equality {
+    /// In another collection.
+    Collection(Join),
+    /// Among the documents that the pipeline makes.
+    Made(Table),
 }
 
 impl Stage for Lookup {
     fn open(self: Arc<Self>, input: Rows, context: &Arc<StageContext>) -> Result<Rows> {
-        Ok(Box::new(Joining {
-            stage: self,
-            context: Arc::clone(context),
-            input,
-            plan: Plan::Undecided,
-            constant: None,
-        }))
+        Ok(Box::new(Joining { stage: self, context: Arc::clone(context), input, equality: None, constant: None }))
     }
 
     fn reads(&self) -> Vec<Namespace> {
@@ -218,7 +199,7 @@ impl Joining {
         let stage = Arc::clone(&self.stage);
         let Some((local, foreign)) = &stage.fields else { return self.piped(row) };
         let matching = self.equal(row, local, foreign)?;
-        let Some(pipeline) = &stage.pipeline else { return Ok(matching) };
+        let Some(pipeline) = stage.pipeline.as_ref().filter(|_| stage.from.is_some()) else { return Ok(matching) };
         let context = self.inner_context(row)?;
         let rows = Box::new(Ready::new(matching.to_vec()));
         Ok(Arc::new(collect(pipeline.open(0, rows, &context)?, usize::MAX)?.unwrap_or_default()))
@@ -256,131 +237,25 @@ impl Joining {
         }))
     }
 
-    /// The documents whose foreign field equals the row's local field, each once, in the order of the other collection
-    /// where a table holds it.
+    /// The documents whose foreign field equals the row's local field, each once.
     fn equal(&mut self, row: &Row, local: &FieldPath, foreign: &FieldPath) -> Result<Arc<Vec<Row>>> {
-        if matches!(self.plan, Plan::Undecided) {
-            self.plan = self.choose(foreign)?;
-        }
+        let equality = match &mut self.equality {
+            Some(equality) => equality,
+            none => none.insert(match (&self.stage.from, &self.stage.pipeline) {
+                (Some(from), _) => Equality::Collection(Join::new(from.clone(), foreign.clone(), &self.context)),
+                (None, Some(pipeline)) => {
+                    let rows = collect(pipeline.open_source(&self.context)?, usize::MAX)?.unwrap_or_default();
+                    Equality::Made(Table::new(rows, foreign, self.context.environment.collator())?)
+                }
+                (None, None) => return Ok(Arc::default()),
+            }),
+        };
         let values = local_values(row.document(), local)?;
-        let collator = self.context.environment.collator();
-        let keys = values.iter().map(|value| encoded(*value, collator)).collect::<Result<Vec<_>>>()?;
-        match &mut self.plan {
-            Plan::Table { rows, places } => {
-                let mut found: Vec<usize> = keys.iter().filter_map(|key| places.get(key)).flatten().copied().collect();
-                found.sort_unstable();
-                found.dedup();
-                Ok(Arc::new(found.into_iter().map(|at| rows[at].clone()).collect()))
-            }
-            Plan::Index(cache) => {
-                let from = self.stage.from.as_ref();
-                let mut ask = |key: &[u8], value: RawBsonRef<'_>| -> Result<Arc<Vec<Row>>> {
-                    if let Some(known) = cache.answers.get(key) {
-                        return Ok(Arc::clone(known));
-                    }
-                    let Some(from) = from else { return Ok(Arc::default()) };
-                    let rows = self.context.collections.matching(from, foreign.as_str(), value, &self.context)?;
-                    let rows = Arc::new(collect(rows, usize::MAX)?.unwrap_or_default());
-                    cache.keep(key, &rows, self.context.memory_bytes);
-                    Ok(rows)
-                };
-                if let ([key], [value]) = (&keys[..], &values[..]) {
-                    return ask(key, *value);
-                }
-                let answers = keys.iter().zip(&values).map(|(key, value)| ask(key, *value));
-                union(answers.collect::<Result<Vec<_>>>()?)
-            }
-            Plan::Scan | Plan::Undecided => {
-                let Some(from) = &self.stage.from else { return Ok(Arc::default()) };
-                let mut answers = Vec::new();
-                for value in &values {
-                    let rows = self.context.collections.matching(from, foreign.as_str(), *value, &self.context)?;
-                    answers.push(Arc::new(collect(rows, usize::MAX)?.unwrap_or_default()));
-                }
-                union(answers)
-            }
+        match equality {
+            Equality::Collection(join) => join.find(&values),
+            Equality::Made(table) => table.find(&values, self.context.environment.collator()),
         }
     }
-
-    fn choose(&self, foreign: &FieldPath) -> Result<Plan> {
-        let context = &self.context;
-        let rows = match &self.stage.from {
-            Some(from) => {
-                if context.collections.has_index(from, foreign.as_str(), context)? {
-                    return Ok(Plan::Index(Cache::default()));
-                }
-                let context = Arc::new(context.on(from.clone()));
-                context.collections.aggregate(from, &Arc::new(Pipeline::default()), &context)?
-            }
-            None => match &self.stage.pipeline {
-                Some(pipeline) => pipeline.open_source(context)?,
-                None => return Ok(Plan::Scan),
-            },
-        };
-        let Some(rows) = collect(rows, context.memory_bytes)? else { return Ok(Plan::Scan) };
-        let mut places: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
-        let collator = context.environment.collator();
-        for (at, row) in rows.iter().enumerate() {
-            visit(row.document(), foreign.as_str(), Leaf::ElementsAndArray, &mut |value, _| {
-                let key = encoded(value.unwrap_or(RawBsonRef::Null), collator)?;
-                let known = places.entry(key).or_default();
-                if known.last() != Some(&at) {
-                    known.push(at);
-                }
-                Ok(false)
-            })?;
-        }
-        Ok(Plan::Table { rows, places })
-    }
-}
-
-impl Cache {
-    fn keep(&mut self, key: &[u8], rows: &Arc<Vec<Row>>, memory_bytes: usize) {
-        let bytes = key.len() + rows.iter().map(|row| row.bytes().len() + size_of::<Row>()).sum::<usize>();
-        if self.bytes + bytes > memory_bytes {
-            self.answers.clear();
-            self.bytes = 0;
-        }
-        if bytes < memory_bytes {
-            self.bytes += bytes;
-            self.answers.insert(key.to_vec(), Arc::clone(rows));
-        }
-    }
-}
-
-fn encoded(value: RawBsonRef<'_>, collator: Option<&Collator>) -> Result<Vec<u8>> {
-    let mut key = Vec::new();
-    key::encode(value, collator, &mut key)?;
-    Ok(key)
-}
-
-/// All rows of a source, or `None` when they exceed a number of bytes.
-fn collect(mut rows: Rows, most_bytes: usize) -> Result<Option<Vec<Row>>> {
-    let mut found = Vec::new();
-    let mut bytes = 0_usize;
-    while let Some(row) = rows.next()? {
-        bytes += row.bytes().len() + size_of::<Row>();
-        if bytes > most_bytes {
-            return Ok(None);
-        }
-        found.push(row);
-    }
-    Ok(Some(found))
-}
-
-/// The rows of several answers, each record once.
-fn union(answers: Vec<Arc<Vec<Row>>>) -> Result<Arc<Vec<Row>>> {
-    let mut rows: Vec<Row> = Vec::new();
-    for row in answers.iter().flat_map(|answer| answer.iter()) {
-        let known = match &row.record {
-            Some(record) => rows.iter().any(|known| known.record.as_ref() == Some(record)),
-            None => rows.iter().any(|known| known.bytes() == row.bytes()),
-        };
-        if !known {
-            rows.push(row.clone());
-        }
-    }
-    Ok(Arc::new(rows))
 }
 
 /// The values of a row's local field: an array's elements, null for a missing one.

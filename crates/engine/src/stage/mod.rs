@@ -7,20 +7,38 @@
 
 mod accumulation;
 mod add_fields;
+mod bucket;
+mod bucket_auto;
+mod coll_stats;
 pub mod context;
 mod count;
+mod current_op;
+mod densify;
+mod documents;
 mod facet;
+mod fill;
+mod granularity;
+mod graph_lookup;
 mod group;
+mod index_stats;
+mod join;
 mod limit;
+mod list_local_sessions;
+mod list_sessions;
 mod lookup;
 mod r#match;
+mod merge;
 mod options;
+mod out;
 pub mod pipeline;
 mod project;
+mod redact;
 mod replace_root;
 mod replace_with;
+mod report;
 mod sample;
 mod set;
+mod set_window_fields;
 mod skip;
 mod sort;
 mod sort_by_count;
@@ -31,7 +49,7 @@ mod union_with;
 mod unset;
 mod unwind;
 
-pub use context::{Collections, StageContext, Write, WriteOutcome};
+pub use context::{Collections, Report, StageContext, UniqueIndex, Write, WriteOutcome};
 pub use pipeline::{Leading, ParseContext, Pipeline, Place};
 pub use sort_pattern::SortPattern;
 pub use sorter::Sorter;
@@ -160,6 +178,11 @@ impl StageKind {
         self
     }
 
+    const fn in_facet(mut self) -> StageKind {
+        self.in_facet = true;
+        self
+    }
+
     const fn not_in_facet(mut self) -> StageKind {
         self.in_facet = false;
         self
@@ -169,17 +192,32 @@ impl StageKind {
 /// All stages, sorted by name.
 pub static STAGES: &[StageKind] = &[
     add_fields::STAGE,
+    bucket::STAGE,
+    bucket_auto::STAGE,
+    coll_stats::STAGE,
     count::STAGE,
+    current_op::STAGE,
+    densify::STAGE,
+    documents::STAGE,
     facet::STAGE,
+    fill::STAGE,
+    graph_lookup::STAGE,
     group::STAGE,
+    index_stats::STAGE,
     limit::STAGE,
+    list_local_sessions::STAGE,
+    list_sessions::STAGE,
     lookup::STAGE,
     r#match::STAGE,
+    merge::STAGE,
+    out::STAGE,
     project::STAGE,
+    redact::STAGE,
     replace_root::STAGE,
     replace_with::STAGE,
     sample::STAGE,
     set::STAGE,
+    set_window_fields::STAGE,
     skip::STAGE,
     sort::STAGE,
     sort_by_count::STAGE,

@@ -323,14 +323,14 @@ fn check_place(
     context: &ParseContext<'_>,
 ) -> Result<()> {
     let without_collection = context.namespace.collection.is_empty();
+    if context.place == Place::Facet && !in_facet {
+        return Err(Error::location(40600, format!("{name} is not allowed to be used within a $facet stage")));
+    }
     if position == Position::FirstWithoutCollection && !without_collection {
         return Err(Error::new(
             Code::INVALID_NAMESPACE,
             format!("{name} must be run against the database with {{aggregate: 1}}, not a collection"),
         ));
-    }
-    if context.place == Place::Facet && !in_facet {
-        return Err(Error::location(40600, format!("{name} is not allowed to be used within a $facet stage")));
     }
     if position == Position::Last {
         match context.place {

@@ -1,4 +1,5 @@
 //! Collections in memory for pipelines in golden scripts.
+#![allow(clippy::unwrap_used)]
 
 use bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf};
 use engine::document::Row;
@@ -7,7 +8,8 @@ use engine::filter::Filter;
 use engine::namespace::Namespace;
 use engine::stage::context::Report;
 use engine::stage::{
-    Collections, ParseContext, Pipeline, Place, Rows, StageContext, Write, WriteOutcome, context::MEMORY_BYTES,
+    Collections, ParseContext, Pipeline, Place, Rows, StageContext, UniqueIndex, Write, WriteOutcome,
+    context::MEMORY_BYTES,
 };
 use engine::update::{Update, UpdateContext};
 use engine::{Code, Error, Result};
@@ -115,8 +117,8 @@ impl Collections for Memory {
         Ok(Box::new(engine::stage::Ready::new(rows)))
     }
 
-    fn is_unique(&self, _: &Namespace, fields: &[String], _: &StageContext) -> Result<bool> {
-        Ok(fields == ["_id"] || fields == ["key"])
+    fn unique_index(&self, _: &Namespace, fields: &[String], _: &StageContext) -> Result<Option<UniqueIndex>> {
+        Ok((fields == ["_id"] || fields == ["key"]).then_some(UniqueIndex { sparse: false }))
     }
 
     fn check_writable(&self, _: &Namespace, _: bool, _: &StageContext) -> Result<()> {
@@ -129,7 +131,7 @@ impl Collections for Memory {
         writes.into_iter().map(|write| write_one(documents, write, context)).collect()
     }
 
-    fn replace(&self, target: &Namespace, rows: Rows, _: &Arc<StageContext>) -> Result<()> {
+    fn replace(&self, target: &Namespace, rows: Rows, _: Option<&RawDocument>, _: &Arc<StageContext>) -> Result<()> {
         let documents = all(rows)?;
         self.collections.lock().unwrap().insert(target.collection.clone(), documents);
         Ok(())

@@ -71,7 +71,7 @@ impl Unit {
     }
 
     /// A moment that many units later; `None` when out of range.
-    fn after(self, millis: i64, count: i64) -> Option<i64> {
+    pub fn after(self, millis: i64, count: i64) -> Option<i64> {
         if let Some(unit) = self.millis() {
             return millis.checked_add(unit.checked_mul(count)?);
         }
