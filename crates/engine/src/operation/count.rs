@@ -38,7 +38,7 @@ impl Inner {
         if collection.is_view() {
             return self.count_view(context, count);
         }
-        if count.query.filter.iter().next().is_none() && context.transaction().is_none() {
+        if count.query.filter.is_empty() && count.query.hint.is_none() && context.transaction().is_none() {
             let total = self.totals(&*reading.view, collection.id)?.count.max(0) as u64;
             return Ok(total.saturating_sub(count.query.skip).min(most));
         }

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::database::Inner;
 use crate::document::Row;
 use crate::error::Result;
-use crate::plan::Execution;
+use crate::plan::{Execution, Polled};
 use crate::stage::RowSource;
 use crate::storage::View;
 use parking_lot::Mutex;
@@ -25,6 +25,9 @@ const SNAPSHOT_LIFETIME: Duration = Duration::from_secs(30);
 
 /// How many rows are given between two looks at the clock and at the operation's interruption.
 const ROWS_BETWEEN_CHECKS: u32 = 256;
+
+/// How many steps of a plan are done between two looks when they give no row.
+const STEPS_BETWEEN_CHECKS: u32 = 1024;
 
 /// A consistent state to read from: what is published, or what a transaction sees.
 #[derive(Clone)]
@@ -120,14 +123,9 @@ impl PlannedRows {
     }
 }
 
-impl RowSource for PlannedRows {
-    fn next(&mut self) -> Result<Option<Row>> {
-        self.rows += 1;
-        if self.rows >= ROWS_BETWEEN_CHECKS {
-            self.rows = 0;
-            self.context.check()?;
-            self.cell.release_if_old();
-        }
+impl PlannedRows {
+    /// Takes the cell's view if it is another one than before.
+    fn follow_view(&mut self) -> Result<()> {
         let current = self.cell.generation.load(Ordering::Acquire);
         if self.view.as_ref().is_none_or(|(_, generation)| *generation != current) {
             if self.view.take().is_some() {
@@ -135,7 +133,31 @@ impl RowSource for PlannedRows {
             }
             self.view = Some(self.cell.view()?);
         }
-        let (view, _) = self.view.as_ref().expect("it was set above");
-        self.execution.next(&**view)
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        self.rows = 0;
+        self.context.check()?;
+        self.cell.release_if_old();
+        Ok(())
+    }
+}
+
+impl RowSource for PlannedRows {
+    fn next(&mut self) -> Result<Option<Row>> {
+        self.rows += 1;
+        if self.rows >= ROWS_BETWEEN_CHECKS {
+            self.check()?;
+        }
+        loop {
+            self.follow_view()?;
+            let (view, _) = self.view.as_ref().expect("it was set above");
+            match self.execution.poll(&**view, STEPS_BETWEEN_CHECKS)? {
+                Polled::Row(row) => return Ok(Some(row)),
+                Polled::Pending => self.check()?,
+                Polled::End => return Ok(None),
+            }
+        }
     }
 }

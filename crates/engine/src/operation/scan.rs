@@ -33,12 +33,21 @@ pub(crate) struct Wanted {
     pub(crate) purpose: Purpose,
     /// Whether the plan passes over the query's skip and stops at its limit.
     pub(crate) bounded: bool,
+    /// Whether rows carry what they were sorted by.
+    pub(crate) sort_key: bool,
 }
 
 impl Wanted {
     /// Whole documents, all that match.
     pub(crate) fn documents() -> Wanted {
-        Wanted { needed: None, projection: None, is_simple_projection: false, purpose: Purpose::Find, bounded: false }
+        Wanted {
+            needed: None,
+            projection: None,
+            is_simple_projection: false,
+            purpose: Purpose::Find,
+            bounded: false,
+            sort_key: false,
+        }
     }
 
     /// Whole documents, as many as the query says.
@@ -69,6 +78,7 @@ impl Inner {
         planned.projection = wanted.projection;
         planned.is_simple_projection = wanted.is_simple_projection;
         planned.purpose = wanted.purpose;
+        planned.wants_sort_key = wanted.sort_key;
         Ok(planned)
     }
 
@@ -240,6 +250,7 @@ fn wanted(find: &Find, projection: Option<&Projection>) -> Wanted {
         is_simple_projection: projection.is_some_and(|projection| projection.only_fields().is_some()),
         purpose: Purpose::Find,
         bounded: true,
+        sort_key: projection.is_some_and(Projection::needs_sort_key),
     }
 }
 

@@ -226,6 +226,7 @@ fn multikey_paths(path: &str, arrays: u64) -> RawArrayBuf {
 }
 
 fn run(execution: &mut Execution, view: &dyn View, begun: Instant) -> Result<RawDocumentBuf> {
+    let counts = matches!(*execution.node, Node::Count { .. });
     let mut returned = 0u64;
     let before = execution.root.counters.advanced;
     loop {
@@ -238,7 +239,7 @@ fn run(execution: &mut Execution, view: &dyn View, begun: Instant) -> Result<Raw
     let millis = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
     let mut stats = rawdoc! {
         "executionSuccess": true,
-        "nReturned": int(before + returned),
+        "nReturned": if counts { 0 } else { int(before + returned) },
         "executionTimeMillis": int(millis as u64),
         "totalKeysExamined": int(execution.keys_examined()),
         "totalDocsExamined": int(execution.docs_examined()),
@@ -268,7 +269,11 @@ fn int(number: u64) -> i32 {
 
 fn describe_running(node: &Node, running: &Running) -> Result<RawDocumentBuf> {
     let mut document = rawdoc! { "stage": node.name() };
-    let counters = &running.counters;
+    let mut counters = running.counters.clone();
+    if let Node::Count { .. } = node {
+        counters.need_time += std::mem::take(&mut counters.advanced);
+    }
+    let counters = &counters;
     if let Node::CollScan(CollScan { filter: Some(filter), .. }) | Node::Fetch { filter: Some(filter), .. } = node {
         append(&mut document, "filter", RawBsonRef::Document(&filter.root().describe()))?;
     }

@@ -27,7 +27,7 @@ mod sort;
 mod trial;
 
 pub use cache::PlanCache;
-pub use execution::Execution;
+pub use execution::{Execution, Polled};
 pub use explain::Verbosity;
 pub use sort::{Order, SortPattern};
 pub use trial::{Plan, plan};
@@ -127,7 +127,7 @@ pub struct KeyRange {
 pub enum Purpose {
     /// To be looked at.
     Find,
-    /// To be counted: rows are empty.
+    /// To be counted: rows may be empty.
     Count,
     /// For the distinct values of a path: a scan may pass over keys with the same value.
     Distinct(String),

@@ -131,6 +131,8 @@ impl Running {
 
     fn release(&mut self) {
         self.counters.releases += 1;
+        // A newer view may have more: a tailing scan goes on where it ended.
+        self.counters.is_eof = false;
         self.work.release();
     }
 
@@ -180,6 +182,17 @@ pub(crate) struct Settings {
     pub(crate) sort_values: Option<Arc<SortPattern>>,
 }
 
+/// What some steps of a plan gave.
+#[derive(Debug)]
+pub enum Polled {
+    /// A row.
+    Row(Row),
+    /// Nothing yet.
+    Pending,
+    /// The end.
+    End,
+}
+
 /// A plan at work: rows, pulled one at a time from whatever view is brought.
 pub struct Execution {
     pub(crate) root: Running,
@@ -204,16 +217,31 @@ impl Execution {
     /// # Errors
     /// A failing storage, what the filter refuses, `QueryExceededMemoryLimitNoDiskUseAllowed` (292) for a large sort.
     pub fn next(&mut self, view: &dyn View) -> Result<Option<Row>> {
-        if let Some(row) = self.ready.pop_front() {
-            return Ok(Some(row));
-        }
         loop {
-            match self.step(view)? {
-                State::Row(member) => return self.row(*member).map(Some),
-                State::NeedTime => {}
-                State::End => return Ok(None),
+            match self.poll(view, u32::MAX)? {
+                Polled::Row(row) => return Ok(Some(row)),
+                Polled::Pending => {}
+                Polled::End => return Ok(None),
             }
         }
+    }
+
+    /// The next row, if some steps are enough to find it: the caller may look at the clock in between.
+    ///
+    /// # Errors
+    /// As [`Execution::next`].
+    pub fn poll(&mut self, view: &dyn View, steps: u32) -> Result<Polled> {
+        if let Some(row) = self.ready.pop_front() {
+            return Ok(Polled::Row(row));
+        }
+        for _ in 0..steps {
+            match self.step(view)? {
+                State::Row(member) => return self.row(*member).map(Polled::Row),
+                State::NeedTime => {}
+                State::End => return Ok(Polled::End),
+            }
+        }
+        Ok(Polled::Pending)
     }
 
     /// Lets go of the view: what was read ahead is thrown away, and the next call may bring a newer one.

@@ -94,18 +94,16 @@ impl Work for Limit {
     }
 }
 
-/// No rows, but their number.
+/// All rows, and their number.
 pub(super) struct Count(pub(super) Running);
 
 impl Work for Count {
     fn step(&mut self, cx: &Cx<'_>, counters: &mut Counters) -> Result<State> {
-        match self.0.step(cx)? {
-            State::Row(_) => {
-                counters.counted += 1;
-                Ok(State::NeedTime)
-            }
-            state => Ok(state),
+        let state = self.0.step(cx)?;
+        if let State::Row(_) = state {
+            counters.counted += 1;
         }
+        Ok(state)
     }
 
     fn children(&self) -> Vec<&Running> {
