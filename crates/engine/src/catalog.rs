@@ -6,7 +6,7 @@
 use crate::document::append;
 use crate::document::collation::Collator;
 use crate::error::{Code, Error, Result};
-use crate::filter::Filter;
+use crate::filter::{Filter, Place};
 use crate::index::IndexSpec;
 use crate::keyspace;
 use crate::namespace::Namespace;
@@ -313,7 +313,7 @@ impl Settings {
         }
         if let Ok(document) = options.get_document("validator") {
             let mut parser = crate::expression::Parser::new();
-            let filter = Filter::parse(document, &mut parser, settings.collation.clone())?;
+            let filter = Filter::parse_for(Place::Validator, document, &mut parser, settings.collation.clone())?;
             settings.validator = Some(Arc::new(Validator {
                 filter,
                 document: document.to_owned(),

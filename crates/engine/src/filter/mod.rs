@@ -56,7 +56,7 @@ mod r#type;
 
 pub use bounds::{Bounds, Interval, Intervals};
 pub use node::{Node, Subject};
-pub use parser::{Field, Operator, Parse, Parser};
+pub use parser::{Field, Operator, Parse, Parser, Place};
 pub use predicate::{IndexTraits, Predicate};
 
 use crate::document::FieldPath;
@@ -105,6 +105,7 @@ pub static OPERATORS: &[Operator] = &[
 /// Known names that are not our aim, refused by name, with what MongoDB says where it lacks the needed part.
 pub static UNSUPPORTED: &[(&str, crate::Code)] = &[
     ("$geoIntersects", crate::Code::BAD_VALUE),
+    ("$geoNear", crate::Code::BAD_VALUE),
     ("$geoWithin", crate::Code::BAD_VALUE),
     ("$maxDistance", crate::Code::BAD_VALUE),
     ("$minDistance", crate::Code::BAD_VALUE),
@@ -132,7 +133,20 @@ impl Filter {
         parser: &mut expression::Parser,
         collator: Option<Arc<Collator>>,
     ) -> Result<Filter> {
-        let root = Parser::new(parser, collator.clone()).document(filter)?;
+        Filter::parse_for(Place::Query, filter, parser, collator)
+    }
+
+    /// The same for a filter that is no query.
+    ///
+    /// # Errors
+    /// As [`Filter::parse`]; `QueryFeatureNotAllowed` (224) and the like for operators that have no place there.
+    pub fn parse_for(
+        place: Place,
+        filter: &RawDocument,
+        parser: &mut expression::Parser,
+        collator: Option<Arc<Collator>>,
+    ) -> Result<Filter> {
+        let root = Parser::new(parser, collator.clone(), place).document(filter)?;
         Ok(Filter { root, collator })
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Node, UNSUPPORTED, eq, find, regex};
 use crate::document::collation::Collator;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::expression;
 use bson::{RawBsonRef, RawDocument};
 use std::sync::Arc;
@@ -35,6 +35,19 @@ pub struct Field<'a> {
     pub operators: &'a RawDocument,
 }
 
+/// What a filter is for; some operators have no place in some filters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// A query, a `$match`, the filter of an index.
+    Query,
+    /// A collection's validator.
+    Validator,
+    /// The filters of an update's `arrayFilters`.
+    ArrayFilters,
+    /// An `$elemMatch` in a projection.
+    Projection,
+}
+
 /// What parsing a filter needs to know.
 pub struct Parser<'p> {
     /// For `$expr`: the variables in scope.
@@ -43,11 +56,16 @@ pub struct Parser<'p> {
     pub collator: Option<Arc<Collator>>,
     depth: usize,
     within_elem_match: bool,
+    place: Place,
 }
 
 impl<'p> Parser<'p> {
-    pub(super) fn new(expressions: &'p mut expression::Parser, collator: Option<Arc<Collator>>) -> Parser<'p> {
-        Parser { expressions, collator, depth: 0, within_elem_match: false }
+    pub(super) fn new(
+        expressions: &'p mut expression::Parser,
+        collator: Option<Arc<Collator>>,
+        place: Place,
+    ) -> Parser<'p> {
+        Parser { expressions, collator, depth: 0, within_elem_match: false, place }
     }
 
     /// Parses a whole filter document: the conjunction of its fields.
@@ -65,12 +83,9 @@ impl<'p> Parser<'p> {
 
     fn entry(&mut self, name: &str, value: RawBsonRef<'_>) -> Result<Node> {
         if name.starts_with('$') && !matches!(name, "$ref" | "$id" | "$db") {
+            self.refuse_by_place(name)?;
             return match find(name).map(|operator| &operator.parse) {
                 Some(Parse::Top(parse)) => self.nested(|parser| parse(value, parser)),
-                _ if name == "$text" => {
-                    self.whole_document_only(name)?;
-                    Err(unknown_at_top(name))
-                }
                 _ => Err(unknown_at_top(name)),
             };
         }
@@ -90,12 +105,33 @@ impl<'p> Parser<'p> {
         let mut nodes = Vec::new();
         for operator in operators {
             let (name, argument) = operator?;
+            self.refuse_by_place(name.as_str())?;
             match find(name.as_str()).map(|operator| &operator.parse) {
                 Some(Parse::Field(parse)) => nodes.push(self.nested(|parser| parse(field, argument, parser))?),
                 _ => return Err(unknown_below_field(name.as_str())),
             }
         }
         Ok(Node::and(nodes))
+    }
+
+    /// Refuses an operator where filters of this kind can't have it.
+    fn refuse_by_place(&self, name: &str) -> Result<()> {
+        let somewhere_else = self.place != Place::Query;
+        match name {
+            "$near" | "$nearSphere" | "$geoNear" if somewhere_else => {
+                Err(Error::location(5_626_500, format!("{name} is not allowed in this context")))
+            }
+            "$text" if somewhere_else || self.within_elem_match => {
+                Err(Error::bad_value("$text is not allowed in this context"))
+            }
+            "$expr" if self.place == Place::ArrayFilters => Err(self.not_here(name)),
+            "$jsonSchema" if matches!(self.place, Place::ArrayFilters | Place::Projection) => Err(self.not_here(name)),
+            _ => Ok(()),
+        }
+    }
+
+    fn not_here(&self, name: &str) -> Error {
+        Error::new(Code::QUERY_FEATURE_NOT_ALLOWED, format!("{name} is not allowed in this context"))
     }
 
     /// Runs `body` one level deeper.

@@ -94,6 +94,133 @@ fn bounds_of_conditions() {
     assert_eq!(bounds(rawdoc! { "$or": [{ "a": 1 }, { "b": 1 }] }, single), None);
     assert_eq!(bounds(rawdoc! { "a": [1, 2] }, multikey), Some((2, false)));
     assert_eq!(bounds(rawdoc! { "a": { "$regex": "^ab" } }, single), Some((2, true)));
+    assert_eq!(bounds(rawdoc! { "$expr": { "$eq": ["$a", 5] } }, multikey), Some((1, false)));
+    assert_eq!(bounds(rawdoc! { "$expr": { "$gt": [5, "$a"] } }, single), Some((1, false)));
+    assert_eq!(bounds(rawdoc! { "$expr": { "$gt": ["$a", 5] } }, multikey), None);
+}
+
+#[test]
+fn operators_have_no_place_in_some_filters() {
+    let code = |place, document: RawDocumentBuf| {
+        Filter::parse_for(place, &document, &mut ExpressionParser::new(), None).map_or_else(|error| error.code.0, |_| 0)
+    };
+    assert_eq!(code(Place::ArrayFilters, rawdoc! { "$expr": true }), 224);
+    assert_eq!(code(Place::Validator, rawdoc! { "$expr": true }), 0);
+    assert_eq!(code(Place::Validator, rawdoc! { "a": { "$near": [0, 0] } }), 5_626_500);
+    assert_eq!(code(Place::Validator, rawdoc! { "$text": { "$search": "x" } }), 2);
+    assert_eq!(code(Place::Projection, rawdoc! { "$jsonSchema": {} }), 224);
+}
+
+mod properties {
+    //! Bounds lose no document, and exact ones take none too many.
+
+    use super::*;
+    use crate::document::traverse::{self, Leaf};
+    use bson::{Bson, doc};
+    use proptest::prelude::*;
+
+    fn scalar() -> BoxedStrategy<Bson> {
+        prop_oneof![
+            Just(Bson::Null),
+            (-3i32..4).prop_map(Bson::Int32),
+            (-2i64..3).prop_map(Bson::Int64),
+            prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(-0.5), Just(2.0)].prop_map(Bson::Double),
+            "[ab]{0,2}".prop_map(Bson::String),
+            any::<bool>().prop_map(Bson::Boolean),
+            Just(Bson::MinKey),
+            Just(Bson::MaxKey),
+            Just(Bson::Document(doc! { "x": 1 })),
+            Just(Bson::DateTime(bson::DateTime::from_millis(5))),
+        ]
+        .boxed()
+    }
+
+    fn value() -> BoxedStrategy<Bson> {
+        prop_oneof![
+            4 => scalar(),
+            2 => prop::collection::vec(scalar(), 0..3).prop_map(Bson::Array),
+            1 => prop::collection::vec(prop::collection::vec(scalar(), 0..2).prop_map(Bson::Array), 1..3)
+                .prop_map(Bson::Array),
+        ]
+        .boxed()
+    }
+
+    fn condition() -> BoxedStrategy<Bson> {
+        let compare = prop_oneof![Just("$eq"), Just("$gt"), Just("$gte"), Just("$lt"), Just("$lte"), Just("$ne")];
+        prop_oneof![
+            (compare.clone(), value()).prop_map(|(name, value)| doc! { name: value }),
+            (compare.clone(), value(), compare, value())
+                .prop_map(|(first, a, second, b)| doc! { "$elemMatch": { first: a, second: b } }),
+            (prop_oneof![Just("$in"), Just("$nin")], prop::collection::vec(value(), 0..3))
+                .prop_map(|(name, values)| doc! { name: values }),
+            prop_oneof![Just("number"), Just("string"), Just("null"), Just("array"), Just("object")]
+                .prop_map(|name| doc! { "$type": name }),
+            any::<bool>().prop_map(|there| doc! { "$exists": there }),
+            "\\^[ab]{1,2}\\??".prop_map(|pattern| doc! { "$regex": pattern }),
+            (1i32..3, 0i32..2).prop_map(|(divisor, remainder)| doc! { "$mod": [divisor, remainder] }),
+            (0i32..3).prop_map(|size| doc! { "$size": size }),
+        ]
+        .prop_map(Bson::Document)
+        .boxed()
+    }
+
+    fn filter_document() -> BoxedStrategy<bson::Document> {
+        prop_oneof![
+            4 => condition().prop_map(|one| doc! { "a": one }),
+            1 => condition().prop_map(|one| doc! { "a": { "$not": one } }),
+            2 => (condition(), condition()).prop_map(|(one, other)| doc! { "$and": [{ "a": one }, { "a": other }] }),
+            2 => (condition(), condition()).prop_map(|(one, other)| doc! { "$or": [{ "a": one }, { "a": other }] }),
+            1 => (condition(), condition()).prop_map(|(one, other)| doc! { "$nor": [{ "a": one }, { "a": other }] }),
+            1 => (prop_oneof![Just("$eq"), Just("$gt"), Just("$gte"), Just("$lt"), Just("$lte")], scalar())
+                .prop_map(|(name, value)| doc! { "$expr": { name: ["$a", { "$literal": value }] } }),
+            1 => (prop_oneof![Just("$eq"), Just("$gt"), Just("$lte")], -2i32..3)
+                .prop_map(|(name, value)| doc! { "$expr": { name: ["$a", value] } }),
+        ]
+        .boxed()
+    }
+
+    /// The keys of a document in an index on `a`, and whether an array is in them.
+    fn keys(document: &RawDocument) -> (Vec<RawBson>, bool) {
+        let mut keys = Vec::new();
+        let mut multikey = false;
+        traverse::visit(document, "a", Leaf::Elements, &mut |value, position| {
+            multikey |= position.is_some();
+            keys.push(value.map_or(RawBson::Null, RawBson::from));
+            Ok(false)
+        })
+        .unwrap();
+        if keys.is_empty() {
+            keys.push(RawBson::Undefined);
+            multikey = true;
+        }
+        (keys, multikey)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        #[test]
+        fn bounds_lose_no_document(
+            filter_document in filter_document(),
+            value in proptest::option::of(value()),
+            collated in any::<bool>(),
+        ) {
+            let filter = filter(RawDocumentBuf::try_from(&filter_document).unwrap());
+            let document = value.map_or(doc! {}, |value| doc! { "a": value });
+            let document = RawDocumentBuf::try_from(&document).unwrap();
+            let environment = Environment::fixed();
+            let (keys, multikey) = keys(&document);
+            let index = IndexTraits { multikey, collated };
+            let Some(bounds) = filter.root().bounds_on("a", index, None, &environment).unwrap() else { return Ok(()) };
+            let matches = filter.matches(&document, &environment).unwrap();
+            let mut inside = false;
+            for key in &keys {
+                inside |= bounds.intervals.contains(key.as_raw_bson_ref(), None).unwrap();
+            }
+            prop_assert!(inside || !matches, "lost by {:?}", bounds);
+            prop_assert!(!bounds.exact || matches == inside, "inexact {:?}", bounds);
+        }
+    }
 }
 
 #[test]

@@ -69,14 +69,6 @@ fn add_within(root: &mut Branch, path: &str, document: &RawDocument, parser: &mu
     for field in document {
         let (name, value) = field?;
         let name = name.as_str();
-        if name.starts_with('$') {
-            return Err(Error::location(
-                40182,
-                format!(
-                    "Bad projection specification, cannot include fields or add computed fields during an exclusion projection: {name}"
-                ),
-            ));
-        }
         if name.contains('.') {
             return Err(Error::location(40183, format!("cannot use dotted field name '{name}' in a sub object")));
         }

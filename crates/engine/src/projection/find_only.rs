@@ -5,9 +5,9 @@
 use crate::document::append;
 use crate::document::collation::Collator;
 use crate::document::number::Number;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::expression::{self, Environment};
-use crate::filter::{Filter, Node};
+use crate::filter::{Filter, Node, Place};
 use bson::{RawArray, RawArrayBuf, RawBsonRef, RawDocumentBuf};
 use std::sync::Arc;
 
@@ -60,15 +60,6 @@ fn clamped(number: Number) -> i64 {
     number.to_i64_truncated().clamp(i32::MIN.into(), i32::MAX.into())
 }
 
-fn has_schema(node: &Node) -> bool {
-    match node {
-        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(has_schema),
-        Node::Not { node, .. } => has_schema(node),
-        Node::Schema(_) => true,
-        _ => false,
-    }
-}
-
 /// The first element of an array that meets a condition.
 #[derive(Debug)]
 pub(super) struct ElemMatch {
@@ -86,15 +77,7 @@ impl ElemMatch {
         append(&mut operator, "$elemMatch", condition)?;
         let mut filter = RawDocumentBuf::new();
         append(&mut filter, "", RawBsonRef::Document(&operator))?;
-        let filter = Filter::parse(&filter, parser, collator)?;
-        if let Node::Path { test, .. } = filter.root()
-            && test.elements().is_some_and(|(node, _)| has_schema(node))
-        {
-            return Err(Error::new(
-                Code::QUERY_FEATURE_NOT_ALLOWED,
-                "$jsonSchema is not allowed in the $elemMatch of a projection",
-            ));
-        }
+        let filter = Filter::parse_for(Place::Projection, &filter, parser, collator)?;
         Ok(ElemMatch { filter })
     }
 

@@ -3,7 +3,7 @@
 use crate::document::{RawBsonRef, RawDocument, Value};
 use crate::error::{Error, Result};
 use crate::expression::Environment;
-use crate::filter::Filter;
+use crate::filter::{Filter, Place};
 use crate::update::{ParseContext, show};
 
 /// The filters of an update by identifier.
@@ -28,7 +28,7 @@ impl ArrayFilters {
     pub(crate) fn parse(specs: &[&RawDocument], context: &mut ParseContext<'_>) -> Result<ArrayFilters> {
         let mut filters: Vec<ArrayFilter> = Vec::with_capacity(specs.len());
         for spec in specs {
-            let filter = Filter::parse(spec, context.parser, context.collator.clone())
+            let filter = Filter::parse_for(Place::ArrayFilters, spec, context.parser, context.collator.clone())
                 .map_err(|error| error.context("Error parsing array filter"))?;
             let identifier = identifier(spec)?;
             if filters.iter().any(|known| known.identifier == identifier) {
