@@ -1,7 +1,7 @@
 //! Binary data as text and numbers, for the conversions.
 
-use super::MAX_STRING_BYTES;
 use super::conversion::failure;
+use super::operand::{MAX_STRING_BYTES, check_length};
 use crate::document::Value;
 use crate::error::{Error, Result};
 use base64::Engine;
@@ -142,10 +142,10 @@ pub(super) fn binary_to_text(binary: RawBinaryRef<'_>, format: BinaryFormat) -> 
         BinaryFormat::Base64Url => Ok(URL_SAFE_NO_PAD.encode(&bytes)),
         BinaryFormat::Hex => Ok(hex::encode_upper(&bytes)),
         BinaryFormat::Utf8 => match String::from_utf8(bytes.into_owned()) {
-            Ok(text) if text.len() >= MAX_STRING_BYTES => {
-                Err(Error::location(16493, "Resulting string exceeds maximum size (16MB)"))
+            Ok(text) => {
+                check_length(text.len())?;
+                Ok(text)
             }
-            Ok(text) => Ok(text),
             Err(_) => Err(failure("BinData does not represent a valid UTF-8 string in $convert with no onError value")),
         },
     }

@@ -190,9 +190,6 @@ use bson::{RawBsonRef, RawDocument};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-/// Strings in expressions stay below this many bytes.
-pub const MAX_STRING_BYTES: usize = 16 * 1024 * 1024;
-
 /// A parsed expression.
 pub type Compiled = Box<dyn Expression>;
 
@@ -427,10 +424,6 @@ fn refuse_failed(expression: &dyn Expression) -> Result<()> {
 
 fn parse_any(value: RawBsonRef<'_>, parser: &mut Parser) -> Result<Compiled> {
     match value {
-        RawBsonRef::String(text) if text.len() >= MAX_STRING_BYTES => Err(Error::location(
-            16493,
-            format!("a string of {} bytes exceeds the maximum of {MAX_STRING_BYTES} bytes", text.len()),
-        )),
         RawBsonRef::String(text) if text.starts_with('$') => field::parse(text, parser),
         RawBsonRef::Document(document) => parse_document(document, parser),
         RawBsonRef::Array(array) => object::parse_array(array, parser),
