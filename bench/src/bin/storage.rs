@@ -97,7 +97,9 @@ fn read_costs(what: &str, storage: &Storage, count: u64) {
     let mut dice = Dice::new(7);
     let snapshot = storage.snapshot();
     let warm = mean(400_000, || drop(snapshot.get(&key(dice.below(count))).unwrap().unwrap()));
+    let before = cpu();
     let get = mean(400_000, || drop(snapshot.get(&key(dice.below(count))).unwrap().unwrap()));
+    let get_cpu = (cpu() - before) / 400_000;
     let missing = mean(200_000, || assert!(snapshot.get(&key(count + dice.below(count))).unwrap().is_none()));
     let fresh = mean(400_000, || drop(storage.snapshot()));
     let range = |length: usize, direction| {
@@ -117,7 +119,7 @@ fn read_costs(what: &str, storage: &Storage, count: u64) {
     let started = Instant::now();
     let scanned = snapshot.range(Bound::Unbounded, Bound::Unbounded, Direction::Forward).unwrap().count();
     println!(
-        "{what}: get {get:?} (first pass {warm:?}), of a missing key {missing:?}, snapshot {fresh:?}, range of 1 \
+        "{what}: get {get:?} (cpu {get_cpu:?}; first pass {warm:?}), of a missing key {missing:?}, snapshot {fresh:?}, range of 1 \
          {one:?}, of 100 {hundred:?}, backward {backward:?}, scan {:?} an entry",
         started.elapsed() / scanned as u32
     );

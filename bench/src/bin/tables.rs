@@ -45,7 +45,8 @@ fn measure(name: &str, store: &dyn Store, entries: u64) {
         update.push(commit(store, batch));
     }
     println!("{name}: update {}, cpu {:?}, {} MB", times(&update), cpu() - loaded, store.size() >> 20);
-    let small = (0..20).map(|_| commit(store, (0..20).map(|_| (key(dice.below(entries)), value(&mut dice, 300))).collect()));
+    let small =
+        (0..20).map(|_| commit(store, (0..20).map(|_| (key(dice.below(entries)), value(&mut dice, 300))).collect()));
     println!("{name}: a commit of 20 entries {}", times(&small.collect::<Vec<_>>()));
     store.reads(entries);
 }

@@ -7,6 +7,8 @@ use crate::error::{Code, Result};
 use crate::storage::*;
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -460,4 +462,46 @@ fn damage_to_the_very_last_record_ends_the_log_there() {
     });
     let storage = open(&medium).unwrap();
     assert_eq!(check(&storage, 0, "last record"), if damaged { 399 } else { 400 });
+}
+
+/// Names the folder in which a child process writes until it is killed.
+const CHILD_FOLDER: &str = "SHEAF_CRASH_CHILD_FOLDER";
+
+/// Not a test of its own: what the killed child does.
+#[test]
+#[ignore = "run by kill_9_in_the_middle_of_writing"]
+fn child_that_is_killed() {
+    let Some(folder) = std::env::var_os(CHILD_FOLDER) else { return };
+    let storage = Storage::open(folder.as_ref(), options()).unwrap();
+    let mut stdout = std::io::stdout();
+    for position in storage.flushed() + 1.. {
+        storage.writer().unwrap().commit(changes_at(position)).unwrap().wait().unwrap();
+        writeln!(stdout, "acknowledged {position}").unwrap();
+    }
+}
+
+#[test]
+fn kill_9_in_the_middle_of_writing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut acknowledged = 0;
+    for round in 0..5 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "storage::tests::crash::child_that_is_killed", "--ignored", "--nocapture"])
+            .env(CHILD_FOLDER, folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(std::io::Result::ok);
+        let mut position_of = |line: String| line.strip_prefix("acknowledged ")?.parse::<Position>().ok();
+        let enough = acknowledged + 30 + round * 17;
+        while acknowledged < enough {
+            let line = lines.next().expect("the child writes until it is killed");
+            acknowledged = position_of(line).unwrap_or(acknowledged);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        acknowledged = lines.filter_map(&mut position_of).last().unwrap_or(acknowledged);
+        let storage = Storage::open(folder.path(), options()).unwrap();
+        acknowledged = check(&storage, acknowledged, &format!("round {round}"));
+    }
 }
