@@ -97,6 +97,8 @@ pub struct Tls {
 pub enum ConfigError {
     /// An address that could not be listened on.
     Listen(Listen, std::io::Error),
+    /// Users that can't be read from the engine.
+    Users(engine::Error),
     /// A certificate or key that could not be used; says why.
     Tls(PathBuf, String),
 }
@@ -110,6 +112,7 @@ impl std::fmt::Display for ConfigError {
             ConfigError::Listen(Listen::Unix(path), error) => {
                 write!(f, "can't listen on the Unix socket {}: {error}", path.display())
             }
+            ConfigError::Users(error) => write!(f, "can't read the users: {error}"),
             ConfigError::Tls(path, reason) => write!(f, "can't use {} for TLS: {reason}", path.display()),
         }
     }

@@ -71,7 +71,8 @@ impl Server {
             };
             listeners.push(listener.map_err(|error| ConfigError::Listen(listen.clone(), error))?);
         }
-        Ok(Server { shared: Arc::new(Shared::new(config, engine)), listeners, tls })
+        let shared = Shared::new(config, engine).map_err(ConfigError::Users)?;
+        Ok(Server { shared: Arc::new(shared), listeners, tls })
     }
 
     /// The addresses that are listened on, with the ports that were chosen.

@@ -54,16 +54,20 @@ pub(crate) struct Profile {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, engine: Engine) -> Shared {
-        Shared {
-            engine,
+    /// The state of a server that starts.
+    ///
+    /// # Errors
+    /// Users that can't be read.
+    pub(crate) fn new(config: Config, engine: Engine) -> engine::Result<Shared> {
+        Ok(Shared {
             profile: Mutex::new(Profile { levels: HashMap::new(), slow_ms: 100, sample_rate: 1.0 }),
             requires_auth: config.requires_auth(),
             started: Instant::now(),
             process_id: ObjectId::new(),
             metrics: Metrics::default(),
             sessions: Sessions::default(),
-            users: Users::default(),
+            users: Users::load(engine.clone())?,
+            engine,
             parameters: RwLock::new(crate::command::parameters::defaults()),
             request_memory: Arc::new(Semaphore::new(config.request_memory_bytes / BUDGET_UNIT_BYTES)),
             stopping: AtomicBool::new(false),
@@ -73,7 +77,7 @@ impl Shared {
             next_operation: AtomicI32::new(1),
             next_message: AtomicI32::new(1),
             config,
-        }
+        })
     }
 
     /// Enters a connection into the registry.

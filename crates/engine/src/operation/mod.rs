@@ -3,12 +3,14 @@
 //! Each is parsed once, refuses here whatever is invalid, finds its candidates on a snapshot, and writes in bounded steps under
 //! the writer lock.
 
+mod access;
 mod aggregate;
 mod collections;
 mod count;
 mod definition;
 mod delete;
 mod distinct;
+mod explain;
 mod find;
 mod find_and_modify;
 mod indexes;
@@ -16,21 +18,21 @@ mod insert;
 mod listing;
 mod read;
 mod reading;
-mod explain;
 mod scan;
 mod transaction;
 mod update;
 
+pub use access::PipelineAccess;
 pub use aggregate::Aggregate;
 pub use count::Count;
 pub use definition::{CollectionInfo, Create, Rename};
 pub use delete::{Delete, DeleteReply, DeleteStatement};
 pub use distinct::Distinct;
+pub use explain::Explain;
 pub use find::{DEFAULT_AWAIT, Find};
 pub use find_and_modify::{FindAndModify, FindAndModifyReply, Modification};
 pub use indexes::{CreateIndexesReply, DropIndexes};
 pub use insert::{Insert, InsertReply};
-pub use explain::Explain;
 pub use read::Query;
 pub(crate) use reading::ViewCell;
 pub use update::{Update, UpdateReply, UpdateStatement};

@@ -3,7 +3,7 @@
 //! ```text
 //! scram    the two SCRAM mechanisms, as pure functions
 //! login    a connection's conversation and who is logged in on it
-//! users    users and custom roles             record  their documents
+//! users    users and custom roles             record  their documents     storage  where these lie
 //! rights   actions, resources, privileges      roles   the built-in roles
 //! ```
 //!
@@ -15,12 +15,14 @@ pub(crate) mod record;
 mod rights;
 mod roles;
 mod scram;
+mod storage;
 mod users;
 
 pub(crate) use login::{Login, authorize, may, resume, speculate, start, write_mechanisms, write_status};
 pub(crate) use rights::{Action, Privilege, Resource, Rights};
 pub(crate) use roles::{built_in, names as built_in_names};
 pub(crate) use scram::{Credentials, Mechanism, SCRAM_SHA_1_ITERATIONS, SCRAM_SHA_256_ITERATIONS};
+pub(crate) use storage::is_reserved;
 pub(crate) use users::{Name, Role, State, User, Users, merge};
 
 use sha2::{Digest, Sha256};

@@ -4,7 +4,8 @@ use super::built_in;
 use super::rights::Privilege;
 use super::scram::{Credentials, Mechanism};
 use bson::RawDocumentBuf;
-use parking_lot::RwLock;
+use engine::{Engine, Result};
+use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,20 +47,32 @@ pub(crate) struct Role {
 }
 
 /// All users and custom roles.
-#[derive(Default)]
 pub(crate) struct Users {
+    engine: Engine,
     state: RwLock<State>,
+    /// Held while a change is made, written and put in place.
+    changing: Mutex<()>,
     /// Grows with every change, so that connections know when what they remember is old.
     generation: AtomicU64,
 }
 
-#[derive(Default)]
+/// The users and roles as of one moment.
+#[derive(Clone, Default)]
 pub(crate) struct State {
     pub(crate) users: BTreeMap<Name, User>,
     pub(crate) roles: BTreeMap<Name, Role>,
 }
 
 impl Users {
+    /// Those that an engine holds.
+    ///
+    /// # Errors
+    /// A failing storage, a document that can't be read.
+    pub(crate) fn load(engine: Engine) -> Result<Users> {
+        let state = RwLock::new(super::storage::load(&engine)?);
+        Ok(Users { engine, state, changing: Mutex::new(()), generation: AtomicU64::new(0) })
+    }
+
     /// Grows with every change.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -70,12 +83,21 @@ impl Users {
         look(&self.state.read())
     }
 
-    /// Changes them.
-    pub(crate) fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.state.write();
-        let result = change(&mut state);
+    /// Changes them; the change is durable before anybody sees it.
+    ///
+    /// # Errors
+    /// What the change refuses, a failing storage.
+    pub(crate) fn write<T>(&self, change: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+        let _changing = self.changing.lock();
+        let old = self.state.read().clone();
+        let mut new = old.clone();
+        let result = change(&mut new)?;
+        let mut saved = Ok(());
+        crate::command::block(&mut || saved = super::storage::save(&self.engine, &old, &new));
+        saved?;
+        *self.state.write() = new;
         self.generation.fetch_add(1, Ordering::AcqRel);
-        result
+        Ok(result)
     }
 }
 

@@ -117,7 +117,9 @@ fn namespaces<'a>(arguments: &Arguments<'a>) -> Result<Vec<(Namespace, Option<Ra
                 format!("Invalid namespace specified for bulkWrite: '{name}'"),
             ));
         };
-        all.push((Namespace::new(database, collection)?, uuid));
+        let namespace = Namespace::new(database, collection)?;
+        super::documents::refuse_reserved(&namespace)?;
+        all.push((namespace, uuid));
     }
     Ok(all)
 }

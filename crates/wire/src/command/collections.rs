@@ -295,7 +295,7 @@ fn create<'x>(ctx: &'x mut Context<'_>, _reply: &'x mut Writer) -> Later<'x> {
 
 fn drop<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
-        let namespace = ctx.collection()?;
+        let namespace = ctx.written_collection()?;
         ctx.check_uuid(&namespace, DropArguments::parse(ctx)?.uuid)?;
         let dropped = ctx.shared.engine.drop_collection(&ctx.engine_context(), &namespace)?.durable().await?;
         if let Some(indexes) = dropped {

@@ -34,7 +34,8 @@ arguments! {
     }
 }
 
-fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
+/// A `count` from a command's arguments.
+pub(super) fn count(ctx: &Context<'_>) -> Result<Count> {
     let namespace = ctx.collection()?;
     let arguments = Arguments::parse(ctx)?;
     ctx.check_uuid(&namespace, arguments.uuid)?;
@@ -47,7 +48,11 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
         collation: to_owned(arguments.collation),
         ..Query::default()
     };
-    let counted = ctx.shared.engine.count(&ctx.engine_context(), &Count { namespace, query })?;
+    Ok(Count { namespace, query })
+}
+
+fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
+    let counted = ctx.shared.engine.count(&ctx.engine_context(), &count(ctx)?)?;
     put_count(reply, "n", counted);
     Ok(())
 }

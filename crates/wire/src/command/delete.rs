@@ -64,22 +64,27 @@ fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<
     })
 }
 
+/// A `delete` from a command's arguments.
+pub(super) fn delete(ctx: &Context<'_>) -> Result<Delete> {
+    let namespace = ctx.written_collection()?;
+    let arguments = Arguments::parse(ctx)?;
+    ctx.check_uuid(&namespace, arguments.uuid)?;
+    let mut statements = Vec::with_capacity(arguments.deletes.size_hint());
+    for delete in arguments.deletes.iter("delete", "deletes") {
+        statements.push(statement(delete?, arguments.variables)?);
+    }
+    Ok(Delete {
+        namespace,
+        statements,
+        ordered: arguments.ordered.unwrap_or(true),
+        statement_ids: statement_ids(arguments.statement_ids)?,
+    })
+}
+
 fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
-        let namespace = ctx.collection()?;
-        let arguments = Arguments::parse(ctx)?;
-        ctx.check_uuid(&namespace, arguments.uuid)?;
-        let mut statements = Vec::with_capacity(arguments.deletes.size_hint());
-        for delete in arguments.deletes.iter("delete", "deletes") {
-            statements.push(statement(delete?, arguments.variables)?);
-        }
-        count(&ctx.shared.metrics.delete, statements.len() as u64);
-        let delete = Delete {
-            namespace,
-            statements,
-            ordered: arguments.ordered.unwrap_or(true),
-            statement_ids: statement_ids(arguments.statement_ids)?,
-        };
+        let delete = delete(ctx)?;
+        count(&ctx.shared.metrics.delete, delete.statements.len() as u64);
         let written = ctx.shared.engine.delete(&ctx.engine_context(), &delete)?;
         let DeleteReply { n, errors } = written.durable().await?;
         reply.put("n", n as i32);

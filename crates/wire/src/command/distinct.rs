@@ -32,7 +32,8 @@ arguments! {
     }
 }
 
-fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
+/// A `distinct` from a command's arguments.
+pub(super) fn distinct(ctx: &Context<'_>) -> Result<Distinct> {
     let namespace = ctx.collection()?;
     let arguments = Arguments::parse(ctx)?;
     ctx.check_uuid(&namespace, arguments.uuid)?;
@@ -45,8 +46,11 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
         collation: to_owned(arguments.collation),
         ..Query::default()
     };
-    let distinct = Distinct { namespace, key: arguments.key.to_owned(), query };
-    let values = ctx.shared.engine.distinct(&ctx.engine_context(), &distinct)?;
+    Ok(Distinct { namespace, key: arguments.key.to_owned(), query })
+}
+
+fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
+    let values = ctx.shared.engine.distinct(&ctx.engine_context(), &distinct(ctx)?)?;
     reply.put("values", &values);
     Ok(())
 }

@@ -62,6 +62,13 @@ impl<'c> Context<'c> {
         Err(Error::new(Code::COLLECTION_UUID_MISMATCH, message).with_extra(extra.finish_document()))
     }
 
+    /// The collection that the command's value names, to be written.
+    pub(crate) fn written_collection(&self) -> Result<Namespace> {
+        let namespace = self.collection()?;
+        refuse_reserved(&namespace)?;
+        Ok(namespace)
+    }
+
     /// The collection that a value names: by its name, or by its UUID.
     pub(crate) fn collection_of(&self, value: RawBsonRef<'_>) -> Result<Namespace> {
         match value {
@@ -79,6 +86,15 @@ impl<'c> Context<'c> {
             }
         }
     }
+}
+
+/// Refuses writes to the collections that only the user commands write.
+pub(crate) fn refuse_reserved(namespace: &Namespace) -> Result<()> {
+    if crate::auth::is_reserved(namespace) {
+        let message = format!("{namespace} can't be written; use createUser, updateRole and the other commands for it");
+        return Err(Error::new(Code::UNAUTHORIZED, message));
+    }
+    Ok(())
 }
 
 /// Runs what may block or take long, while another thread goes on with the other connections.

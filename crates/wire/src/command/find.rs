@@ -90,7 +90,7 @@ fn check_tailable(ctx: &Context<'_>, find: &Find, sort: Option<&RawDocument>) ->
 }
 
 /// A `find` from a command's arguments.
-fn find(ctx: &Context<'_>) -> Result<Find> {
+pub(super) fn find(ctx: &Context<'_>) -> Result<Find> {
     let namespace = ctx.collection()?;
     let arguments = Arguments::parse(ctx)?;
     ctx.check_uuid(&namespace, arguments.uuid)?;

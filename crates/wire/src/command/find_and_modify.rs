@@ -71,29 +71,34 @@ fn modification(arguments: &Arguments<'_>) -> Result<Modification> {
     })
 }
 
+/// A `findAndModify` from a command's arguments.
+pub(super) fn find_and_modify(ctx: &Context<'_>) -> Result<FindAndModify> {
+    let namespace = ctx.written_collection()?;
+    let arguments = Arguments::parse(ctx)?;
+    ctx.check_uuid(&namespace, arguments.uuid)?;
+    let modification = modification(&arguments)?;
+    let given = |document: Option<&RawDocument>| to_owned(document.filter(|document| !document.is_empty()));
+    Ok(FindAndModify {
+        namespace,
+        query: Query {
+            filter: to_owned(arguments.query).unwrap_or_default(),
+            sort: given(arguments.sort),
+            hint: arguments.hint.and_then(Hint::to_owned),
+            collation: given(arguments.collation),
+            variables: to_owned(arguments.variables),
+            ..Query::default()
+        },
+        modification,
+        fields: given(arguments.fields),
+        bypass_document_validation: arguments.bypass.0,
+        statement_id: ctx.generic.statement_id.unwrap_or(0),
+    })
+}
+
 fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
-        let namespace = ctx.collection()?;
-        let arguments = Arguments::parse(ctx)?;
-        ctx.check_uuid(&namespace, arguments.uuid)?;
-        let modification = modification(&arguments)?;
-        let removes = matches!(modification, Modification::Remove);
-        let given = |document: Option<&RawDocument>| to_owned(document.filter(|document| !document.is_empty()));
-        let find_and_modify = FindAndModify {
-            namespace,
-            query: Query {
-                filter: to_owned(arguments.query).unwrap_or_default(),
-                sort: given(arguments.sort),
-                hint: arguments.hint.and_then(Hint::to_owned),
-                collation: given(arguments.collation),
-                variables: to_owned(arguments.variables),
-                ..Query::default()
-            },
-            modification,
-            fields: given(arguments.fields),
-            bypass_document_validation: arguments.bypass.0,
-            statement_id: ctx.generic.statement_id.unwrap_or(0),
-        };
+        let find_and_modify = find_and_modify(ctx)?;
+        let removes = matches!(find_and_modify.modification, Modification::Remove);
         let written = ctx.shared.engine.find_and_modify(&ctx.engine_context(), &find_and_modify)?;
         let FindAndModifyReply { value, n, updated_existing, upserted } = written.durable().await?;
         reply.begin("lastErrorObject");

@@ -36,7 +36,7 @@ arguments! {
 
 fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
-        let namespace = ctx.collection()?;
+        let namespace = ctx.written_collection()?;
         let arguments = Arguments::parse(ctx)?;
         ctx.check_uuid(&namespace, arguments.uuid)?;
         let mut documents = Vec::with_capacity(arguments.documents.size_hint());

@@ -3,6 +3,7 @@
 //! A command is one file (or a family that belongs together) with a static [`Command`] and a line in [`TABLE`]; the table
 //! alone drives the lookup, `listCommands`, the error for an unknown name and the generated compatibility list.
 
+mod aggregate;
 mod arguments;
 mod bulk_write;
 mod coll_mod;
@@ -16,6 +17,7 @@ mod delete;
 mod diagnostic;
 mod distinct;
 mod documents;
+mod explain;
 mod find;
 mod find_and_modify;
 mod generic;
@@ -45,6 +47,7 @@ mod update;
 mod users;
 
 pub(crate) use arguments::{Arguments, Flag, Path, arguments, number, type_name};
+pub(crate) use documents::block;
 pub(crate) use generic::Generic;
 pub(crate) use serve::serve;
 
@@ -145,6 +148,8 @@ pub(crate) struct Context<'c> {
     /// The arguments that every command takes.
     pub(crate) generic: Generic<'c>,
     pub(crate) operation: Arc<Operation>,
+    /// The command that `explain` explains, in the place of `explain` itself.
+    pub(crate) explained: Option<&'c RawDocument>,
     /// Set by a command to send another reply, by running again, where the client takes several.
     pub(crate) more_to_come: bool,
 }
@@ -152,7 +157,7 @@ pub(crate) struct Context<'c> {
 impl<'c> Context<'c> {
     /// The command's document.
     pub(crate) fn body(&self) -> &'c RawDocument {
-        self.message.body()
+        self.explained.unwrap_or_else(|| self.message.body())
     }
 
     /// The value of the command's own field.
@@ -172,6 +177,7 @@ impl<'c> Context<'c> {
 /// All commands, sorted by name.
 pub static TABLE: &[&Command] = &[
     &transactions::ABORT,
+    &aggregate::COMMAND,
     &diagnostic::BUILD_INFO,
     &bulk_write::COMMAND,
     &coll_mod::COMMAND,
@@ -196,6 +202,7 @@ pub static TABLE: &[&Command] = &[
     &roles::DROP,
     &users::DROP,
     &sessions::END_SESSIONS,
+    &explain::COMMAND,
     &diagnostic::FEATURES,
     &find::COMMAND,
     &find_and_modify::COMMAND,

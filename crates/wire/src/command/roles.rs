@@ -236,8 +236,8 @@ fn drop_all(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let database = ctx.database();
     let dropped = ctx.shared.users.write(|state| {
         let names: Vec<Name> = state.roles.keys().filter(|name| name.database == database).cloned().collect();
-        names.iter().filter(|name| remove(state, name)).count()
-    });
+        Ok(names.iter().filter(|name| remove(state, name)).count())
+    })?;
     reply.put("n", dropped as i32);
     Ok(())
 }

@@ -129,7 +129,8 @@ async fn run(
     let info = client.info.clone();
     *info.operation.lock() = Some(operation.clone());
     let _running = Running(&info);
-    let mut context = Context { shared, client, message, command, called, generic, operation, more_to_come: false };
+    let mut context =
+        Context { shared, client, message, command, called, generic, operation, explained: None, more_to_come: false };
     auth::authorize(&mut context)?;
     note_session(&mut context)?;
     match command.run {

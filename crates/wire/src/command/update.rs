@@ -95,23 +95,28 @@ fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<
     })
 }
 
+/// An `update` from a command's arguments.
+pub(super) fn update(ctx: &Context<'_>) -> Result<Update> {
+    let namespace = ctx.written_collection()?;
+    let arguments = Arguments::parse(ctx)?;
+    ctx.check_uuid(&namespace, arguments.uuid)?;
+    let mut statements = Vec::with_capacity(arguments.updates.size_hint());
+    for update in arguments.updates.iter("update", "updates") {
+        statements.push(statement(update?, arguments.variables)?);
+    }
+    Ok(Update {
+        namespace,
+        statements,
+        ordered: arguments.ordered.unwrap_or(true),
+        bypass_document_validation: arguments.bypass.0,
+        statement_ids: statement_ids(arguments.statement_ids)?,
+    })
+}
+
 fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
-        let namespace = ctx.collection()?;
-        let arguments = Arguments::parse(ctx)?;
-        ctx.check_uuid(&namespace, arguments.uuid)?;
-        let mut statements = Vec::with_capacity(arguments.updates.size_hint());
-        for update in arguments.updates.iter("update", "updates") {
-            statements.push(statement(update?, arguments.variables)?);
-        }
-        count(&ctx.shared.metrics.update, statements.len() as u64);
-        let update = Update {
-            namespace,
-            statements,
-            ordered: arguments.ordered.unwrap_or(true),
-            bypass_document_validation: arguments.bypass.0,
-            statement_ids: statement_ids(arguments.statement_ids)?,
-        };
+        let update = update(ctx)?;
+        count(&ctx.shared.metrics.update, update.statements.len() as u64);
         let written = ctx.shared.engine.update(&ctx.engine_context(), &update)?;
         let UpdateReply { n, n_modified, upserted, errors } = written.durable().await?;
         reply.put("n", n as i32);

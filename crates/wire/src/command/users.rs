@@ -262,10 +262,10 @@ fn update(ctx: &mut Context<'_>, _reply: &mut Writer) -> Result<()> {
 fn drop_one(ctx: &mut Context<'_>, _reply: &mut Writer) -> Result<()> {
     let name = named(ctx)?;
     super::diagnostic::NoArguments::parse(ctx)?;
-    match ctx.shared.users.write(|state| state.users.remove(&name)) {
+    ctx.shared.users.write(|state| match state.users.remove(&name) {
         Some(_) => Ok(()),
         None => Err(not_found(&name)),
-    }
+    })
 }
 
 fn drop_all(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
@@ -273,8 +273,8 @@ fn drop_all(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let dropped = ctx.shared.users.write(|state| {
         let before = state.users.len();
         state.users.retain(|name, _| name.database != ctx.generic.database);
-        before - state.users.len()
-    });
+        Ok(before - state.users.len())
+    })?;
     reply.put("n", dropped as i32);
     Ok(())
 }

@@ -1,0 +1,115 @@
+//! `aggregate`: a pipeline over a collection, a database, or nothing.
+
+use super::documents::{Hint, to_owned, write_batch};
+use super::{Command, Context, Counter, Flag, Path, Run, arguments};
+use crate::auth::{Action, Resource, Rights};
+use crate::bson::Writer;
+use bson::raw::RawBsonRef;
+use bson::{RawArray, RawDocument};
+use engine::operation::Aggregate;
+use engine::{Code, Error, Namespace, Result};
+
+/// The command.
+pub(crate) static COMMAND: Command = Command {
+    name: "aggregate",
+    help: "runs a pipeline",
+    stable_api: true,
+    in_transaction: true,
+    reads: true,
+    writes: true,
+    counter: Counter::Command,
+    rights: Rights::Custom(rights),
+    run: Run::Now(run),
+    ..Command::DEFAULT
+};
+
+arguments! {
+    struct Arguments<'a> {
+        pipeline: &'a RawArray = "pipeline",
+        cursor: Option<&'a RawDocument> = "cursor",
+        explain: Option<bool> = "explain",
+        allow_disk_use: Option<bool> = "allowDiskUse",
+        bypass: Flag = "bypassDocumentValidation",
+        collation: Option<&'a RawDocument> = "collation",
+        hint: Option<Hint<'a>> = "hint",
+        variables: Option<&'a RawDocument> = "let",
+        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        from_mongos: Option<RawBsonRef<'a>> = "fromMongos",
+        needs_merge: Option<RawBsonRef<'a>> = "needsMerge",
+        exchange: Option<RawBsonRef<'a>> = "exchange",
+        metrics: Flag = "includeQueryStatsMetrics",
+        query_settings: Option<&'a RawDocument> = "querySettings",
+        raw_data: Flag = "rawData",
+    }
+}
+
+/// The collection that the command names; an empty one for a pipeline on a database.
+fn namespace(ctx: &Context<'_>) -> Result<Namespace> {
+    let value = ctx.value()?;
+    match value {
+        RawBsonRef::String(_) => ctx.collection(),
+        _ if super::number(value) == Some(1) => {
+            Ok(Namespace { database: ctx.database().to_owned(), collection: String::new() })
+        }
+        _ if super::number(value).is_some() => Err(Error::failed_to_parse(
+            "Invalid command format: the 'aggregate' field must specify a collection name or 1",
+        )),
+        other => {
+            let kind = super::type_name(other.element_type());
+            Err(Error::new(Code::INVALID_NAMESPACE, format!("collection name has invalid type {kind}")))
+        }
+    }
+}
+
+fn parse<'c>(ctx: &Context<'c>) -> Result<(Namespace, Arguments<'c>)> {
+    let namespace = namespace(ctx)?;
+    if let Some(pipeline) = ctx.body().get("pipeline")?.filter(|value| value.as_array().is_none()) {
+        return Err(Path { parent: "aggregate", field: "pipeline" }.wrong_type(pipeline, &["array"]));
+    }
+    let arguments = Arguments::parse(ctx)?;
+    ctx.check_uuid(&namespace, arguments.uuid)?;
+    Ok((namespace, arguments))
+}
+
+fn rights(ctx: &Context<'_>) -> Result<Vec<(Action, Resource)>> {
+    let (namespace, arguments) = parse(ctx)?;
+    let access = ctx.shared.engine.pipeline_access(&namespace, arguments.pipeline, arguments.variables)?;
+    let on = |namespace: &Namespace| Resource::namespace(&namespace.database, &namespace.collection);
+    let mut needed = vec![(Action::Find, on(&namespace))];
+    needed.extend(access.reads.iter().map(|read| (Action::Find, on(read))));
+    if access.watches {
+        needed.push((Action::ChangeStream, on(&namespace)));
+    }
+    if let Some(target) = &access.writes {
+        needed.extend([Action::Insert, Action::Update, Action::Remove].map(|action| (action, on(target))));
+    }
+    Ok(needed)
+}
+
+/// An `aggregate` from a command's arguments, and whether it is only to be explained.
+pub(super) fn aggregate(ctx: &Context<'_>) -> Result<(Aggregate, bool)> {
+    let (namespace, arguments) = parse(ctx)?;
+    let explain = arguments.explain.unwrap_or(false);
+    if arguments.cursor.is_none() && !explain && ctx.explained.is_none() {
+        let message = "The 'cursor' option is required, except for aggregate with the explain argument";
+        return Err(Error::failed_to_parse(message));
+    }
+    let batch_size = super::collections::batch_size(ctx, arguments.cursor)?;
+    let mut aggregate = Aggregate::new(namespace, arguments.pipeline.to_owned());
+    aggregate.variables = to_owned(arguments.variables);
+    aggregate.collation = to_owned(arguments.collation.filter(|collation| !collation.is_empty()));
+    aggregate.hint = arguments.hint.and_then(Hint::to_owned);
+    aggregate.batch_size = batch_size;
+    aggregate.allow_disk_use = arguments.allow_disk_use.unwrap_or(true);
+    aggregate.bypass_document_validation = arguments.bypass.0;
+    Ok((aggregate, explain))
+}
+
+fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
+    let (aggregate, explain) = aggregate(ctx)?;
+    if explain {
+        return super::explain::explain_aggregate(ctx, aggregate, reply);
+    }
+    let batch = ctx.shared.engine.aggregate(&ctx.engine_context(), &aggregate)?;
+    write_batch(reply, "firstBatch", &batch)
+}
