@@ -87,7 +87,7 @@ impl Shared {
             remote,
             local,
             is_local,
-            opened: Instant::now(),
+            uuid: bson::Uuid::new().bytes(),
             activity: AtomicU8::new(IDLE),
             abort: Mutex::new(None),
             metadata: Mutex::new(None),
@@ -142,7 +142,8 @@ pub(crate) struct ConnectionInfo {
     pub(crate) local: String,
     /// Whether the peer is on this machine, for the localhost exception.
     pub(crate) is_local: bool,
-    pub(crate) opened: Instant,
+    /// Identifies the connection in `connectionStatus`.
+    pub(crate) uuid: [u8; 16],
     pub(crate) metadata: Mutex<Option<RawDocumentBuf>>,
     pub(crate) operation: Mutex<Option<Arc<Operation>>>,
     pub(crate) abort: Mutex<Option<AbortHandle>>,

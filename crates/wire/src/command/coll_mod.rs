@@ -1,10 +1,13 @@
 //! `collMod`: changes a collection's validator and other options, a view's definition, or an index's.
 
+use super::create_options::{check_images, choice};
 use super::{Command, Context, Flag, Later, Path, Run, arguments};
 use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use bson::raw::RawBsonRef;
 use bson::{RawArray, RawDocument, RawDocumentBuf};
+use engine::catalog::Collection;
+use engine::index::IndexSpec;
 use engine::{Code, Error, Namespace, Result};
 
 /// The command.
@@ -63,7 +66,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         let arguments = Arguments::parse(ctx)?;
         let context = ctx.engine_context();
         let info = ctx.shared.engine.collection(&context, &namespace)?;
-        check(&arguments, info.collection.is_view(), &namespace)?;
+        check(&arguments, &info.collection)?;
         if let Some(index) = arguments.index {
             let arguments = IndexArguments::parse_nested("collMod.index", index)?;
             modify_index(ctx, &namespace, &arguments, reply).await?;
@@ -78,33 +81,95 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     })
 }
 
-fn check(arguments: &Arguments<'_>, is_view: bool, namespace: &Namespace) -> Result<()> {
-    let invalid = |message: String| Err(Error::new(Code::INVALID_OPTIONS, message));
-    let choices: [(&str, Option<&str>, &[&str]); 2] = [
-        ("validationLevel", arguments.validation_level, &["off", "strict", "moderate"]),
-        ("validationAction", arguments.validation_action, &["error", "warn", "errorAndLog"]),
-    ];
-    for (field, value, known) in choices {
-        if let Some(value) = value.filter(|value| !known.contains(value)) {
-            let path = Path { parent: "collMod", field };
-            return Err(Error::bad_value(format!(
-                "Enumeration value '{value}' for field '{path}' is not a valid value."
-            )));
-        }
+fn invalid(message: impl Into<String>) -> Error {
+    Error::new(Code::INVALID_OPTIONS, message)
+}
+
+fn check(arguments: &Arguments<'_>, collection: &Collection) -> Result<()> {
+    let parent = "collMod";
+    let levels = ["off", "strict", "moderate"];
+    choice(Path { parent, field: "validationLevel" }, arguments.validation_level, &levels)?;
+    let actions = ["error", "warn", "errorAndLog"];
+    choice(Path { parent, field: "validationAction" }, arguments.validation_action, &actions)?;
+    if let Some(images) = arguments.images {
+        check_images(images)?;
     }
+    if arguments.dry_run.0 && arguments.index.is_none() {
+        return Err(invalid("dryRun is for turning an index into a unique one"));
+    }
+    let namespace = &collection.namespace;
     let of_view = arguments.view_on.is_some() || arguments.pipeline.is_some();
-    if is_view {
-        let others = arguments.validator.is_some() || arguments.index.is_some() || arguments.validation_level.is_some();
-        if others {
-            return invalid(format!("option not supported on a view: {namespace}"));
+    let validates =
+        arguments.validator.is_some() || arguments.validation_level.is_some() || arguments.validation_action.is_some();
+    let is_series = collection.settings.time_series.is_some();
+    if collection.is_view() || is_series {
+        if validates || arguments.images.is_some() {
+            return Err(invalid(format!("option not supported on a view or time-series collection: {namespace}")));
         }
-        if of_view && (arguments.view_on.is_none() || arguments.pipeline.is_none()) {
-            return invalid("Must specify both 'viewOn' and 'pipeline' when modifying a view".to_owned());
+        if collection.is_view() && arguments.index.is_some() {
+            return Err(invalid(format!("a view has no indexes: {namespace}")));
         }
-    } else if of_view {
-        return invalid(format!("'viewOn' and 'pipeline' are for views; {namespace} is a collection"));
     }
-    Ok(())
+    if of_view && (!collection.is_view() || is_series) {
+        return Err(invalid(format!("'viewOn' and 'pipeline' are for views; {namespace} is a collection")));
+    }
+    if of_view && (arguments.view_on.is_none() || arguments.pipeline.is_none()) {
+        return Err(invalid("Must specify both 'viewOn' and 'pipeline' when modifying a view"));
+    }
+    let system = matches!(namespace.database.as_str(), "admin" | "local" | "config") || namespace.is_system();
+    if arguments.validator.is_some() && system {
+        return Err(invalid(format!("Document validators are not allowed on the system collection {namespace}")));
+    }
+    if arguments.timeseries.is_some() && !is_series {
+        return Err(invalid(format!("{namespace} is no time-series collection")));
+    }
+    check_capped(arguments, collection)?;
+    check_expiry(arguments, collection)
+}
+
+fn check_capped(arguments: &Arguments<'_>, collection: &Collection) -> Result<()> {
+    if arguments.capped_size.is_none() && arguments.capped_max.is_none() {
+        return Ok(());
+    }
+    if let Some(size) = arguments.capped_size {
+        Path { parent: "collMod", field: "cappedSize" }.at_least(size, 1)?;
+        if size > 1 << 50 {
+            let message = format!("BSON field 'cappedSize' value must be <= {}, actual value '{size}'", 1_i64 << 50);
+            return Err(Error::bad_value(message));
+        }
+    }
+    if let Some(max) = arguments.capped_max.filter(|max| *max > i64::from(i32::MAX)) {
+        return Err(Error::bad_value(format!(
+            "BSON field 'cappedMax' value must be < 2147483648, actual value '{max}'"
+        )));
+    }
+    match collection.settings.capped {
+        Some(_) => Ok(()),
+        None => Err(invalid(format!("{} is not capped", collection.namespace))),
+    }
+}
+
+fn check_expiry(arguments: &Arguments<'_>, collection: &Collection) -> Result<()> {
+    let Some(value) = arguments.expire_after_seconds.filter(|value| !super::arguments::is_null(*value)) else {
+        return Ok(());
+    };
+    let path = Path { parent: "collMod", field: "expireAfterSeconds" };
+    match (value, super::number(value)) {
+        (RawBsonRef::String("off"), _) => {}
+        (RawBsonRef::String(_), _) => return Err(invalid("expireAfterSeconds is a number of seconds or 'off'")),
+        (other, None) => return Err(path.wrong_type(other, &["string", "int", "long", "double", "decimal"])),
+        (_, Some(seconds)) => {
+            let now_seconds = bson::DateTime::now().timestamp_millis() / 1000;
+            if !(0..=now_seconds).contains(&seconds) {
+                return Err(invalid("expireAfterSeconds must be within the range from 0 to the time since 1970"));
+            }
+        }
+    }
+    let expires = collection.settings.clustered || collection.settings.time_series.is_some();
+    match expires {
+        true => Ok(()),
+        false => Err(invalid("expireAfterSeconds is for clustered and time-series collections; use a TTL index")),
+    }
 }
 
 /// The options with those of the command in place of the old ones.
@@ -145,31 +210,37 @@ async fn modify_index(
     arguments: &IndexArguments<'_>,
     reply: &mut Writer,
 ) -> Result<()> {
-    let invalid = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
+    let refuse = |message: &str| Err(invalid(message));
     let context = ctx.engine_context();
     let collection = ctx.shared.engine.collection(&context, namespace)?.collection;
     let found = match (arguments.name, arguments.pattern) {
-        (Some(_), Some(_)) => return invalid("Cannot specify both key pattern and name."),
-        (None, None) => return invalid("Must specify either index name or key pattern."),
+        (Some(_), Some(_)) => return refuse("Cannot specify both key pattern and name."),
+        (None, None) => return refuse("Must specify either index name or key pattern."),
         (Some(name), None) => collection.indexes.iter().find(|index| index.spec.name() == name),
         (None, Some(pattern)) => {
             collection.indexes.iter().find(|index| engine::index::same_pattern(index.spec.pattern(), pattern))
         }
     };
-    if arguments.name == Some("_id_") {
-        return invalid("can't modify the _id index");
-    }
+    let is_id = arguments.name == Some("_id_")
+        || arguments.pattern.is_some_and(|pattern| *pattern == *bson::rawdoc! { "_id": 1 });
     let changes = arguments.expire_after_seconds.is_some()
         || arguments.hidden.is_some()
         || arguments.unique.is_some()
         || arguments.prepare_unique.is_some();
     if !changes {
-        return invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field");
+        return refuse("no expireAfterSeconds, hidden, unique, or prepareUnique field");
+    }
+    if is_id {
+        return match arguments.hidden {
+            Some(_) => Err(Error::bad_value("can't hide _id index")),
+            None => refuse("the _id index can't be changed"),
+        };
     }
     let Some(index) = found else {
         let which = arguments.name.map_or_else(|| "with this key pattern".to_owned(), str::to_owned);
         return Err(Error::new(Code::INDEX_NOT_FOUND, format!("cannot find index {which} for ns {namespace}")));
     };
+    check_index(arguments, &index.spec)?;
     let old = index.spec.document();
     if let Some(seconds) = arguments.expire_after_seconds {
         reply.put_some("expireAfterSeconds_old", old.get("expireAfterSeconds")?);
@@ -184,6 +255,31 @@ async fn modify_index(
     }
     let change = |old: &RawDocument| changed_index(old, arguments);
     ctx.shared.engine.modify_index(&context, namespace, index.spec.name(), change)?.durable().await
+}
+
+fn check_index(arguments: &IndexArguments<'_>, spec: &IndexSpec) -> Result<()> {
+    let others = arguments.hidden.is_some() || arguments.expire_after_seconds.is_some();
+    match (arguments.prepare_unique, arguments.unique) {
+        (Some(_), _) if others => return Err(invalid("prepareUnique can't be changed together with other options")),
+        (Some(_), _) => {
+            let message = "prepareUnique is not supported; create a unique index and drop the old one";
+            return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
+        }
+        (None, Some(Flag(true))) => return Err(invalid("an index becomes unique only after prepareUnique")),
+        (None, Some(Flag(false))) => return Err(Error::bad_value("a unique index can't be turned back")),
+        (None, None) => {}
+    }
+    if let Some(seconds) = arguments.expire_after_seconds {
+        if !(0..=i64::from(i32::MAX)).contains(&seconds) {
+            return Err(invalid("expireAfterSeconds must be within the range from 0 to 2147483647"));
+        }
+        if spec.fields().len() != 1 || spec.wildcard().is_some() {
+            return Err(invalid(
+                "TTL indexes are single-field indexes, compound and wildcard indexes can't expire documents",
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn changed_index(old: &RawDocument, arguments: &IndexArguments<'_>) -> Result<RawDocumentBuf> {

@@ -2,6 +2,8 @@
 
 use super::{Command, Flag, Run, arguments};
 use crate::auth::{self, Rights};
+use bson::raw::RawBinaryRef;
+use bson::spec::BinarySubtype;
 
 arguments! {
     struct ConnectionStatus<'a> {
@@ -18,6 +20,8 @@ pub(crate) static COMMAND: Command = Command {
     run: Run::Now(|ctx, reply| {
         let arguments = ConnectionStatus::parse(ctx)?;
         auth::write_status(ctx, arguments.show_privileges.0, reply);
+        let uuid = ctx.client.info.uuid;
+        reply.put("uuid", RawBinaryRef { subtype: BinarySubtype::Uuid, bytes: &uuid });
         Ok(())
     }),
     ..Command::DEFAULT

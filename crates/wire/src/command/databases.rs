@@ -1,7 +1,7 @@
 //! Databases: `listDatabases`, `dropDatabase`.
 
 use super::documents::to_owned;
-use super::{Command, Context, Flag, Later, Run, arguments};
+use super::{Command, Context, Flag, Later, Path, Run, arguments};
 use crate::auth::{Action, Resource, Rights, may};
 use crate::bson::Writer;
 use bson::RawDocument;
@@ -33,18 +33,18 @@ arguments! {
     struct ListArguments<'a> {
         filter: Option<&'a RawDocument> = "filter",
         name_only: Flag = "nameOnly",
-        authorized: Option<Flag> = "authorizedDatabases",
+        authorized: Option<bool> = "authorizedDatabases",
     }
 }
 
 fn list(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let arguments = ListArguments::parse(ctx)?;
     let sees_all = may(ctx, Action::ListDatabases, &Resource::Cluster);
-    if !sees_all && arguments.authorized == Some(Flag(false)) {
+    if !sees_all && arguments.authorized == Some(false) {
         return Err(Error::new(Code::UNAUTHORIZED, "not authorized to list all databases"));
     }
     let mut databases = ctx.shared.engine.list_databases(&ctx.engine_context())?;
-    let authorized = arguments.authorized.is_some_and(|authorized| authorized.0);
+    let authorized = arguments.authorized.unwrap_or(false);
     if !sees_all || authorized {
         databases.retain(|(name, _)| may(ctx, Action::Find, &Resource::namespace(name, "")));
     }
@@ -77,9 +77,16 @@ fn list(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-fn drop<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
+fn drop<'x>(ctx: &'x mut Context<'_>, _reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
         let value = ctx.value()?;
+        let path = Path { parent: "dropDatabase", field: "dropDatabase" };
+        if super::arguments::is_null(value) {
+            return Err(path.missing());
+        }
+        if super::number(value).is_none() {
+            return Err(path.wrong_type(value, &["int", "long", "decimal", "double"]));
+        }
         if super::number(value) != Some(1) {
             return Err(Error::location(5255100, "have to pass 1 as 'dropDatabase' parameter"));
         }
@@ -89,9 +96,7 @@ fn drop<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
             let message = format!("Dropping the '{database}' database is prohibited.");
             return Err(Error::new(Code::ILLEGAL_OPERATION, message));
         }
-        if ctx.shared.engine.drop_database(&ctx.engine_context(), database)?.durable().await? {
-            reply.put("dropped", database);
-        }
+        ctx.shared.engine.drop_database(&ctx.engine_context(), database)?.durable().await?;
         Ok(())
     })
 }

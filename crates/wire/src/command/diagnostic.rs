@@ -52,6 +52,7 @@ pub(crate) static GET_CMD_LINE_OPTS: Command = Command {
 pub(crate) static TOP: Command = Command {
     name: "top",
     help: "says how much each collection is used",
+    ignores_unknown_fields: true,
     admin_only: true,
     rights: Rights::Cluster(Action::Top),
     run: Run::Now(|ctx, reply| {
@@ -59,6 +60,41 @@ pub(crate) static TOP: Command = Command {
         reply.begin("totals");
         reply.put("note", "all times in microseconds");
         reply.end();
+        Ok(())
+    }),
+    ..Command::DEFAULT
+};
+
+/// `lockInfo`.
+pub(crate) static LOCK_INFO: Command = Command {
+    name: "lockInfo",
+    help: "lists locks: there are none that are held from one command to the next",
+    admin_only: true,
+    rights: Rights::Cluster(Action::ServerStatus),
+    run: Run::Now(|ctx, reply| {
+        NoArguments::parse(ctx)?;
+        reply.put_strings("lockInfo", []);
+        Ok(())
+    }),
+    ..Command::DEFAULT
+};
+
+/// `connPoolStats`.
+pub(crate) static CONN_POOL_STATS: Command = Command {
+    name: "connPoolStats",
+    help: "counts outgoing connections: there are none",
+    ignores_unknown_fields: true,
+    rights: Rights::Cluster(Action::ConnPoolStats),
+    run: Run::Now(|ctx, reply| {
+        reply.put("numClientConnections", ctx.shared.connection_count() as i32);
+        reply.put("numAScopedConnections", 0);
+        for name in ["totalInUse", "totalAvailable", "totalLeased", "totalCreated", "totalRefreshing"] {
+            reply.put(name, 0);
+        }
+        for name in ["pools", "hosts", "replicaSets"] {
+            reply.begin(name);
+            reply.end();
+        }
         Ok(())
     }),
     ..Command::DEFAULT

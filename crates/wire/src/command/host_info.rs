@@ -27,8 +27,11 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     reply.put("memLimitMB", memory);
     reply.put("numCores", cores);
     reply.put("numCoresAvailableToProcess", cores);
+    reply.put("numPhysicalCores", cores);
+    reply.put("numCpuSockets", 1);
     reply.put("cpuArch", std::env::consts::ARCH);
     reply.put("numaEnabled", false);
+    reply.put("numNumaNodes", 1);
     reply.end();
     reply.begin("os");
     reply.put("type", "Linux");
@@ -36,7 +39,14 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     reply.put("version", first_line("/proc/sys/kernel/osrelease").as_str());
     reply.end();
     reply.begin("extra");
-    reply.put("kernelVersion", first_line("/proc/sys/kernel/version").as_str());
+    reply.put("versionString", first_line("/proc/version").as_str());
+    reply.put("libcVersion", "unknown");
+    reply.put("kernelVersion", first_line("/proc/sys/kernel/osrelease").as_str());
+    reply.put("cpuFrequencyMHz", "unknown");
+    reply.put("cpuFeatures", "unknown");
+    reply.put("pageSize", 4096_i64);
+    reply.put("numPages", memory * 256);
+    reply.put("maxOpenFiles", 0);
     reply.end();
     Ok(())
 }

@@ -15,6 +15,7 @@ arguments! {
 pub(crate) static COMMAND: Command = Command {
     name: "killOp",
     help: "asks a running operation to stop",
+    ignores_unknown_fields: true,
     admin_only: true,
     rights: Rights::Cluster(Action::Killop),
     run: Run::Now(|ctx, reply| {
@@ -24,7 +25,9 @@ pub(crate) static COMMAND: Command = Command {
             }
             parsed => parsed?,
         };
-        let wanted = super::arguments::number(arguments.op)
+        let whole = super::arguments::whole(arguments.op, "op");
+        let wanted = whole
+            .map_err(|_| Error::bad_value("the \"op\" field of killOp is a whole number"))?
             .ok_or_else(|| Error::type_mismatch("the \"op\" field of killOp is an operation's number"))?;
         if i32::try_from(wanted).is_err() {
             return Err(Error::location(

@@ -7,6 +7,7 @@ use crate::auth::Rights;
 pub(crate) static COMMAND: Command = Command {
     name: "listCommands",
     help: "lists the commands",
+    ignores_unknown_fields: true,
     rights: Rights::Anyone,
     run: Run::Now(|ctx, reply| {
         super::diagnostic::NoArguments::parse(ctx)?;

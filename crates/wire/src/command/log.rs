@@ -5,6 +5,7 @@
 use super::{Command, Context, Run};
 use crate::auth::{Action, Rights};
 use crate::bson::Writer;
+use bson::raw::RawBsonRef;
 use engine::{Error, Result};
 
 /// `getLog`.
@@ -23,12 +24,29 @@ pub(crate) static LOG_ROTATE: Command = Command {
     help: "accepted; the log goes to standard error",
     admin_only: true,
     rights: Rights::Cluster(Action::LogRotate),
-    run: Run::Now(|_, _| Ok(())),
+    run: Run::Now(|ctx, _| {
+        let value = ctx.value()?;
+        super::diagnostic::NoArguments::parse(ctx)?;
+        match value {
+            RawBsonRef::String("server") | RawBsonRef::Boolean(_) => Ok(()),
+            RawBsonRef::String(other) => {
+                Err(Error::new(engine::Code::NO_SUCH_KEY, format!("No log type named '{other}' exists")))
+            }
+            other if super::number(other).is_some() => Ok(()),
+            other => {
+                let path = super::Path { parent: "logRotate", field: "logRotate" };
+                Err(path.wrong_type(other, &["bool", "decimal", "double", "int", "long", "string"]))
+            }
+        }
+    }),
     ..Command::DEFAULT
 };
 
 fn get_log(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let value = ctx.value()?;
+    if super::arguments::is_null(value) {
+        return Err(super::Path { parent: "getLog", field: "getLog" }.missing());
+    }
     let Some(which) = value.as_str() else {
         let kind = super::arguments::type_name(value.element_type());
         return Err(Error::type_mismatch(format!("Argument to getLog must be of type String; found {kind} instead")));

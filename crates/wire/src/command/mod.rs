@@ -11,6 +11,7 @@ mod collections;
 mod concern;
 mod connection_status;
 mod count;
+mod create_options;
 mod current_op;
 mod databases;
 mod delete;
@@ -183,6 +184,7 @@ pub static TABLE: &[&Command] = &[
     &coll_mod::COMMAND,
     &statistics::COLLECTION,
     &transactions::COMMIT,
+    &diagnostic::CONN_POOL_STATS,
     &connection_status::COMMAND,
     &count::COMMAND,
     &collections::CREATE,
@@ -229,6 +231,7 @@ pub static TABLE: &[&Command] = &[
     &list_commands::COMMAND,
     &databases::LIST,
     &indexes::LIST,
+    &diagnostic::LOCK_INFO,
     &log::LOG_ROTATE,
     &sasl::LOGOUT,
     &ping::COMMAND,

@@ -1,6 +1,6 @@
 //! `getParameter` and `setParameter`: the parameters clients ask for, and the few that may be set.
 
-use super::{Command, Context, Run};
+use super::{Command, Context, Run, arguments};
 use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use bson::raw::RawBsonRef;
@@ -42,6 +42,9 @@ const SETTABLE: &[&str] = &[
     "ttlMonitorSleepSecs",
 ];
 
+/// Parameters that can't be given at the start.
+const RUNTIME_ONLY: &[&str] = &["featureCompatibilityVersion"];
+
 /// The parameters at the start.
 pub(crate) fn defaults() -> BTreeMap<String, Bson> {
     let all = doc! {
@@ -71,12 +74,28 @@ fn is_argument(field: &str) -> bool {
     !super::arguments::is_generic(field)
 }
 
+arguments! {
+    struct GetOptions<'a> {
+        show_details: Option<bool> = "showDetails",
+        all: Option<bool> = "allParameters",
+        set_at: Option<&'a str> = "setAt",
+    }
+}
+
 fn get(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let parameters = ctx.shared.parameters.read();
     let value = ctx.value()?;
-    let options = value.as_document();
-    let option = |name| options.and_then(|options| options.get_bool(name).ok()).unwrap_or(false);
-    let everything = value.as_str() == Some("*") || option("allParameters");
+    let (mut show_details, mut everything, mut set_at) = (false, value.as_str() == Some("*"), None);
+    if let Some(options) = value.as_document() {
+        let options = GetOptions::parse_nested("getParameter", options)?;
+        show_details = options.show_details.unwrap_or(false);
+        everything = options.all.unwrap_or(false);
+        set_at = options.set_at;
+    }
+    if let Some(other) = set_at.filter(|at| !matches!(*at, "runtime" | "startup")) {
+        let message = format!("Enumeration value '{other}' for field 'getParameter.setAt' is not a valid value.");
+        return Err(Error::bad_value(message));
+    }
     let mut wanted = Vec::new();
     for element in ctx.body().iter().skip(1) {
         let key = element?.0.as_str();
@@ -86,15 +105,21 @@ fn get(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     }
     let mut found = false;
     for (name, value) in parameters.iter() {
-        if !everything && !wanted.contains(&name.as_str()) {
+        let settable = SETTABLE.contains(&name.as_str());
+        let at = match set_at {
+            Some("runtime") => settable,
+            Some(_) => !RUNTIME_ONLY.contains(&name.as_str()),
+            None => true,
+        };
+        if !at || !everything && !wanted.contains(&name.as_str()) {
             continue;
         }
         found = true;
-        if option("showDetails") {
+        if show_details {
             reply.begin(name);
             put(reply, "value", value)?;
-            reply.put("settableAtRuntime", SETTABLE.contains(&name.as_str()));
-            reply.put("settableAtStartup", true);
+            reply.put("settableAtRuntime", settable);
+            reply.put("settableAtStartup", !RUNTIME_ONLY.contains(&name.as_str()));
             reply.end();
         } else {
             put(reply, name, value)?;
@@ -148,9 +173,13 @@ fn set(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
 /// The new value in the type of the old one.
 fn converted(key: &str, old: &Bson, new: RawBsonRef<'_>) -> Result<Bson> {
     let wrong = || Error::bad_value(format!("the parameter {key} can't take a value of this type"));
-    let number = super::arguments::number(new).or(new.as_bool().map(i64::from)).ok_or_else(wrong)?;
+    let number = super::arguments::number(new).or(new.as_bool().map(i64::from));
+    if let Bson::Boolean(_) = old {
+        let is_null = super::arguments::is_null(new);
+        return Ok(Bson::Boolean(number.map_or(!is_null, |number| number != 0)));
+    }
+    let number = number.ok_or_else(wrong)?;
     match old {
-        Bson::Boolean(_) => Ok(Bson::Boolean(number != 0)),
         Bson::Int32(_) => i32::try_from(number).map(Bson::Int32).map_err(|_| wrong()),
         _ => Ok(Bson::Int64(number)),
     }

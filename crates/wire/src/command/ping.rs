@@ -9,6 +9,6 @@ pub(crate) static COMMAND: Command = Command {
     help: "answers, to show that the server does",
     stable_api: true,
     rights: Rights::Anyone,
-    run: Run::Now(|_, _| Ok(())),
+    run: Run::Now(|ctx, _| super::diagnostic::NoArguments::parse(ctx).map(|_| ())),
     ..Command::DEFAULT
 };
