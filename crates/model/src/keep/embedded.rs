@@ -17,7 +17,7 @@ use super::value::{at, document, get, owned, set, tree};
 use super::{Keeper, KeptRule, LAGGING, PENDING, compile, newest, others};
 use crate::language::reference::OnDelete;
 use bson::{Bson, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
-use engine::document::{Number, values_equal};
+use engine::document::Number;
 use engine::hook::{DocumentWrite, HookScope, WriteHook};
 use engine::{Code, Error, Namespace, Result};
 use std::cell::RefCell;
