@@ -59,6 +59,18 @@ pub trait HookScope {
     /// An invalid filter, a failing storage.
     fn find(&self, namespace: &Namespace, filter: &RawDocument, limit: usize) -> Result<Vec<RawDocumentBuf>>;
 
+    /// The first `limit` documents in an order that match a filter, as the statement sees them.
+    ///
+    /// # Errors
+    /// An invalid filter or sort pattern, a failing storage.
+    fn find_sorted(
+        &self,
+        namespace: &Namespace,
+        filter: &RawDocument,
+        sort: &RawDocument,
+        limit: usize,
+    ) -> Result<Vec<RawDocumentBuf>>;
+
     /// Inserts a document.
     ///
     /// # Errors

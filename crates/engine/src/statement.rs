@@ -653,6 +653,33 @@ impl HookScope for Statement<'_> {
         self.engine.find_in_view(&self.layer, collection, filter, limit)
     }
 
+    fn find_sorted(
+        &self,
+        namespace: &Namespace,
+        filter: &RawDocument,
+        sort: &RawDocument,
+        limit: usize,
+    ) -> Result<Vec<RawDocumentBuf>> {
+        let fields = crate::document::order::parse_pattern(sort)?;
+        let directions: Vec<bool> = fields.iter().map(|field| field.descending).collect();
+        let mut found = Vec::new();
+        for document in HookScope::find(self, namespace, filter, usize::MAX)? {
+            found.push((crate::document::order::sort_key(&document, &fields, None)?, document));
+        }
+        let mut failed = None;
+        found.sort_by(|(a, _), (b, _)| {
+            let (a, b) = (a.iter().map(|part| part.or_null()), b.iter().map(|part| part.or_null()));
+            crate::document::order::compare_keys(a, b, &directions, None).unwrap_or_else(|error| {
+                failed = Some(error);
+                std::cmp::Ordering::Equal
+            })
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(found.into_iter().take(limit).map(|(_, document)| document).collect()),
+        }
+    }
+
     fn insert(&mut self, namespace: &Namespace, document: RawDocumentBuf) -> Result<()> {
         self.count_hook_write()?;
         let document = crate::document::validated(document)?;

@@ -11,6 +11,7 @@ pub mod advise;
 pub mod check;
 pub mod diff;
 pub mod error;
+pub mod keep;
 pub mod language;
 
 pub mod model;

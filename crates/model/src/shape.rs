@@ -10,7 +10,7 @@ use crate::language::expect::Expect;
 use crate::language::field::Field;
 use crate::model::{Body, Model};
 use crate::problem::Span;
-use crate::value::{Rate, Type};
+use crate::value::{Rate, SortKey, Type};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -91,6 +91,9 @@ pub struct Shape {
     leaves: BTreeMap<String, Leaf>,
     /// Paths that are declared more than once.
     pub duplicates: Vec<(String, Span)>,
+    /// The top-level names that are asked for, if not all: what a copy needs of its source. Without this every copy
+    /// would compute its source's copies, and so on.
+    wanted: Option<Vec<String>>,
 }
 
 impl Shape {
@@ -125,7 +128,16 @@ impl Shape {
         self.leaves.keys().map(String::as_str)
     }
 
+    /// Whether a path is asked for.
+    fn wants(&self, path: &str) -> bool {
+        let top = path.split('.').next().unwrap_or(path);
+        self.wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|name| name == top))
+    }
+
     fn insert(&mut self, path: String, leaf: Leaf) {
+        if !self.wants(&path) {
+            return;
+        }
         match self.leaves.entry(path) {
             Entry::Occupied(taken) => self.duplicates.push((taken.key().clone(), leaf.span)),
             Entry::Vacant(free) => {
@@ -171,11 +183,11 @@ impl Leaf {
 impl Model {
     /// Every path of an entity's documents.
     pub fn shape(&self, entity: &Entity) -> Shape {
-        self.shape_at(entity, 0)
+        self.shape_at(entity, None, 0)
     }
 
-    fn shape_at(&self, entity: &Entity, depth: usize) -> Shape {
-        let mut shape = Shape::default();
+    fn shape_at(&self, entity: &Entity, wanted: Option<Vec<String>>, depth: usize) -> Shape {
+        let mut shape = Shape { wanted, ..Shape::default() };
         let mut id = Leaf::new(entity.id, false, Origin::Id, entity.span);
         id.unique = true;
         id.required = true;
@@ -247,8 +259,15 @@ impl Model {
         span: Span,
         depth: usize,
     ) {
+        let fields: Vec<&Copied> =
+            fields.iter().filter(|copied| shape.wants(&format!("{base}{}", copied.name))).collect();
+        if fields.is_empty() {
+            return;
+        }
         let source = source.filter(|_| depth < MAX_CHAIN).and_then(|name| self.entity(name));
-        let source = source.map(|source| self.shape_at(&source, depth + 1));
+        let top = |path: &str| path.split('.').next().unwrap_or(path).to_owned();
+        let wanted = fields.iter().map(|copied| top(copied.source())).collect();
+        let source = source.map(|source| self.shape_at(&source, Some(wanted), depth + 1));
         for copied in fields {
             let place = format!("{base}{}", copied.name);
             let from = copied.source();
@@ -275,18 +294,22 @@ impl Model {
             let kind = match derived.kind {
                 Kind::Count => Type::Long,
                 Kind::Latest => Type::Object,
+                _ if !shape.wants(&derived.name) => Type::Any,
                 Kind::Sum | Kind::Min | Kind::Max => self.kind_of(&derived.of, derived.field.as_deref(), depth),
             };
             let kind = if derived.kind == Kind::Sum && kind == Type::Int { Type::Long } else { kind };
             shape.insert(derived.name.clone(), Leaf::new(kind, false, origin.clone(), derived.span));
             let base = format!("{}.", derived.name);
             let source = Some(derived.of.as_str());
-            self.add_copies(shape, &base, false, source, &derived.fields, &origin, derived.span, depth);
+            let fields = match &derived.order {
+                Some(order) => with_order(&derived.fields, order),
+                None => derived.fields.clone(),
+            };
+            self.add_copies(shape, &base, false, source, &fields, &origin, derived.span, depth);
         }
         for recent in &parts.recents {
             shape.insert(recent.name.clone(), Leaf::new(Type::Object, true, Origin::Recent, recent.span));
-            let mut fields = recent.fields.clone();
-            fields.push(Copied::same("_id"));
+            let fields = with_order(&recent.fields, &recent.order);
             let base = format!("{}.", recent.name);
             let source = Some(recent.of.as_str());
             self.add_copies(shape, &base, true, source, &fields, &Origin::Recent, recent.span, depth);
@@ -327,8 +350,11 @@ impl Model {
         if depth >= MAX_CHAIN {
             return Type::Any;
         }
-        let leaf =
-            |entity: &Entity| path.and_then(|path| self.shape_at(entity, depth + 1).leaf(path).map(|leaf| leaf.kind));
+        let leaf = |entity: &Entity| {
+            let path = path?;
+            let top = path.split('.').next().unwrap_or(path).to_owned();
+            self.shape_at(entity, Some(vec![top]), depth + 1).leaf(path).map(|leaf| leaf.kind)
+        };
         self.entity(entity).and_then(|entity| leaf(&entity)).unwrap_or(Type::Any)
     }
 
@@ -344,4 +370,16 @@ impl Model {
         let typical = expect.and_then(|expect| expect.typical).or(average).unwrap_or(max).min(max);
         Some((typical, max))
     }
+}
+
+/// What of a child is kept: the declared fields, its `_id`, and the field that orders it.
+fn with_order(fields: &[Copied], order: &SortKey) -> Vec<Copied> {
+    let mut list = fields.to_vec();
+    let name = order.path.rsplit('.').next().unwrap_or(&order.path);
+    for (name, path) in [("_id", "_id"), (name, order.path.as_str())] {
+        if !list.iter().any(|copied| copied.source() == path || copied.name == name) {
+            list.push(Copied { name: name.to_owned(), from: (name != path).then(|| path.to_owned()) });
+        }
+    }
+    list
 }

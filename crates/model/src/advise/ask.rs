@@ -207,7 +207,8 @@ impl Conversation {
         let (limits, rules) = (&self.table.limits, &self.table.rules);
         let uneven = self.max > self.typical.max(1).saturating_mul(rules.largest_over_typical);
         let controllable = self.max <= limits.array_elements.limit && !(uneven && self.max > rules.embed_whole);
-        !self.grows && controllable && !self.changed && !(self.read_alone && self.max > rules.embed_whole)
+        let paged = self.read_alone && self.max > rules.embed_whole;
+        controllable && !(self.grows || self.changed || paged)
     }
 
     /// The design that the answers lead to.

@@ -1,7 +1,7 @@
 //! The decision for one relation: four questions in order, then the cost among what they leave.
 //!
-//! 1. Does it grow without bound? 2. Is its size controllable? These two rule designs out. 3. Is it changed on its own?
-//! 4. Is it read on its own? These two are a matter of cost: a bounded history that is changed with its parent is
+//! Whether it grows without bound and whether its size is controllable rule designs out. Whether it is changed on its own
+//! and whether it is read on its own are a matter of cost: a bounded history that is changed with its parent is
 //! embedded although it is changed, a review that is mostly read on its own is not.
 
 use super::cost;

@@ -1,6 +1,6 @@
 //! `latest NAME of=CHILD by=FIELD order=FIELD { fields …; where … }`: some fields of the last child in an order.
 //!
-//! They stand in a sub-document. Among children with the same value of `order` the one with the larger `_id` is the
+//! They stand in a sub-document, with the child's `_id` and the field of `order`. Among children with the same value of `order` the one with the larger `_id` is the
 //! later one.
 
 use super::derived::{self, Kind};

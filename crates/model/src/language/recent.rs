@@ -1,6 +1,7 @@
 //! `recent NAME N of=CHILD by=FIELD order=FIELD { fields …; where … }`: the newest N children, embedded in the parent.
 //!
-//! All children stay in their own collection; the array holds copies of the last N in the order, newest first. When one
+//! All children stay in their own collection; the array holds copies of the last N in the order, newest first,
+//! each with its `_id` and the field of `order`. When one
 //! of the N is deleted or leaves the filter, the next one moves up.
 
 use super::copy::{self, Copied};

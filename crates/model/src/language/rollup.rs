@@ -2,7 +2,8 @@
 //!
 //! Derived values by key, without a parent entity: one document per combination of the `by` fields. `unwind` takes every
 //! element of an embedded array for itself (paths then start with the array's name). A date is cut to its `unit` (hour,
-//! day, week from Monday, month, year) in the time zone `tz` (UTC unless given).
+//! day, week from Monday, month, year) in the time zone `tz` (UTC unless given). A rollup's document has the key as `_id`
+//! and beside it, the values, and `_documents`, the number of documents (or elements) in it; with the last one it goes.
 
 use super::entity::{Entity, check_collection};
 use super::filter::{self, Condition};

@@ -1,0 +1,344 @@
+//! From a model to what is to be done about changes in each collection.
+
+use super::effect::{Extreme, Newest, Referrers, Spread};
+use super::{Adds, Bounded, Condition, Contribution, CopyIn, Keeper, Kept, KeptRule, Roll, Watch};
+use crate::language::copy::Copied;
+use crate::language::derived::{Derived, Kind};
+use crate::language::embed::WhenFull;
+use crate::language::entity::Entity;
+use crate::language::filter::{Condition as Line, Test};
+use crate::language::live::{Overflow, Sync};
+use crate::language::reference::OnDelete;
+use crate::model::{Body, Model};
+use crate::value::{Literal, SortKey};
+use bson::{Bson, Document, RawDocumentBuf};
+use engine::filter::Filter;
+use engine::{Error, Result};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Prepares a model.
+pub(super) fn compile(model: &Model) -> Result<Keeper> {
+    let mut keeper = Keeper { watches: BTreeMap::new(), unkept: Vec::new() };
+    for entity in model.all_entities() {
+        let derived_only =
+            model.declared(&entity.name).is_none() && !model.edges.iter().any(|edge| edge.name == entity.name);
+        if derived_only {
+            continue;
+        }
+        keeper.watch(&entity.collection).entity = entity.name.clone();
+        copies(&mut keeper, model, &entity);
+        own_rules(&mut keeper, &entity);
+        children(&mut keeper, model, &entity)?;
+    }
+    edges(&mut keeper, model)?;
+    rollups(&mut keeper, model)?;
+    let timelines = model.timelines.iter().map(|timeline| format!("timeline {}", timeline.name));
+    keeper.unkept.extend(timelines);
+    Ok(keeper)
+}
+
+impl Keeper {
+    fn watch(&mut self, collection: &str) -> &mut Watch {
+        self.watches.entry(collection.to_owned()).or_default()
+    }
+}
+
+/// A model's filter in MongoDB's language.
+pub(super) fn filter(lines: &[Line]) -> Result<RawDocumentBuf> {
+    let mut all = Vec::new();
+    for line in lines {
+        let values = |values: &[Literal]| Bson::Array(values.iter().map(literal).collect());
+        let (operator, value) = match &line.test {
+            Test::In(list) => ("$in", values(list)),
+            Test::NotIn(list) => ("$nin", values(list)),
+            Test::Gt(value) => ("$gt", literal(value)),
+            Test::Gte(value) => ("$gte", literal(value)),
+            Test::Lt(value) => ("$lt", literal(value)),
+            Test::Lte(value) => ("$lte", literal(value)),
+            Test::Exists(exists) => ("$exists", Bson::Boolean(*exists)),
+        };
+        let mut test = Document::new();
+        test.insert(operator, value);
+        let mut condition = Document::new();
+        condition.insert(line.path.clone(), test);
+        all.push(Bson::Document(condition));
+    }
+    let mut filter = Document::new();
+    if !all.is_empty() {
+        filter.insert("$and", all);
+    }
+    raw(&filter)
+}
+
+pub(super) fn raw(document: &Document) -> Result<RawDocumentBuf> {
+    RawDocumentBuf::try_from(document).map_err(|error| Error::bad_value(error.to_string()))
+}
+
+fn literal(literal: &Literal) -> Bson {
+    match literal {
+        Literal::Null => Bson::Null,
+        Literal::Bool(value) => Bson::Boolean(*value),
+        Literal::Int(value) => Bson::Int64(*value),
+        Literal::Double(value) => Bson::Double(*value),
+        Literal::Text(value) => Bson::String(value.clone()),
+    }
+}
+
+fn condition(lines: &[Line]) -> Result<Condition> {
+    let source = filter(lines)?;
+    let parsed = match lines.is_empty() {
+        true => None,
+        false => Some(Filter::parse(&source, &mut engine::expression::Parser::new(), None)?),
+    };
+    Ok(Condition { filter: parsed, source })
+}
+
+/// The fields of a copy: their names and their paths in the source.
+fn pairs(fields: &[Copied]) -> Vec<(String, String)> {
+    fields.iter().map(|copied| (copied.name.clone(), copied.source().to_owned())).collect()
+}
+
+/// Every body with the steps that lead to it.
+type Steps = Vec<(String, Option<Option<String>>)>;
+
+fn walk<'b>(body: &'b Body, steps: &Steps, visit: &mut dyn FnMut(&'b Body, &Steps)) {
+    visit(body, steps);
+    for embed in &body.embeds {
+        let mut inner = steps.clone();
+        inner.push((embed.name.clone(), embed.many.then(|| embed.key.clone())));
+        walk(&embed.body, &inner, visit);
+    }
+    for field in &body.fields {
+        let mut inner = steps.clone();
+        inner.push((field.name.clone(), field.list.then_some(None)));
+        walk(&field.body, &inner, visit);
+    }
+}
+
+/// Copies and references of an entity, seen from both ends.
+fn copies(keeper: &mut Keeper, model: &Model, entity: &Entity) {
+    walk(&entity.body, &Steps::new(), &mut |body, steps| {
+        let prefix: String = steps.iter().map(|(name, _)| format!("{name}.")).collect();
+        for reference in &body.refs {
+            let Some(source) = model.declared(&reference.to).map(|source| source.collection.clone()) else { continue };
+            let path = format!("{prefix}{}", reference.name);
+            if reference.on_delete != OnDelete::Keep {
+                keeper.watch(&source).referrers.push(Arc::new(Referrers {
+                    declaration: format!("{}.{path}", entity.name),
+                    collection: entity.collection.clone(),
+                    path: path.clone(),
+                    many: reference.many || steps.iter().any(|(_, many)| many.is_some()),
+                    on_delete: reference.on_delete,
+                }));
+            }
+            let here = |via: &String| *via == reference.name;
+            for snapshot in body.snapshots.iter().filter(|copy| here(&copy.via)) {
+                keeper.watch(&entity.collection).copies.push(CopyIn {
+                    declaration: format!("{}.{prefix}{}", entity.name, snapshot.name.as_deref().unwrap_or("snapshot")),
+                    fill: Some(snapshot.fill),
+                    steps: steps.clone(),
+                    reference: reference.name.clone(),
+                    name: snapshot.name.clone(),
+                    source: source.clone(),
+                    fields: pairs(&snapshot.fields),
+                });
+            }
+            for live in body.lives.iter().filter(|copy| here(&copy.via)) {
+                let declaration = format!("{}.{prefix}{}", entity.name, live.name.as_deref().unwrap_or("live"));
+                keeper.watch(&entity.collection).copies.push(CopyIn {
+                    declaration: declaration.clone(),
+                    fill: None,
+                    steps: steps.clone(),
+                    reference: reference.name.clone(),
+                    name: live.name.clone(),
+                    source: source.clone(),
+                    fields: pairs(&live.fields),
+                });
+                keeper.watch(&source).spreads.push(Arc::new(Spread {
+                    declaration,
+                    holders: entity.collection.clone(),
+                    via: path.clone(),
+                    steps: steps.iter().map(|(name, many)| (name.clone(), many.is_some())).collect(),
+                    reference: reference.name.clone(),
+                    name: live.name.clone(),
+                    fields: pairs(&live.fields),
+                    refuse_above: match live.sync {
+                        Sync::Txn { max, overflow: Overflow::Refuse } => Some(max),
+                        _ => None,
+                    },
+                }));
+            }
+        }
+    });
+}
+
+/// Rules about an entity's own documents.
+fn own_rules(keeper: &mut Keeper, entity: &Entity) {
+    let bounded = entity.body.embeds.iter().filter(|embed| embed.many).filter_map(|embed| {
+        Some(Bounded {
+            name: embed.name.clone(),
+            max: embed.max? as usize,
+            key: embed.key.clone(),
+            drop_oldest: embed.when_full == Some(WhenFull::DropOldest),
+        })
+    });
+    let lists = entity.body.fields.iter().filter(|field| field.list).filter_map(|field| {
+        Some(Bounded { name: field.name.clone(), max: field.max? as usize, key: None, drop_oldest: false })
+    });
+    let watch = keeper.watch(&entity.collection);
+    watch.bounded.extend(bounded.chain(lists));
+    watch.states.extend(entity.parts.states.iter().cloned());
+    watch.stocks.extend(entity.parts.stocks.iter().cloned());
+    watch.lock = entity.parts.lock.as_ref().map(|lock| lock.field.clone());
+}
+
+/// The order's field is always among the copied ones.
+fn with_order(fields: &[Copied], order: &SortKey) -> (Vec<(String, String)>, String) {
+    let mut pairs = pairs(fields);
+    let known = pairs.iter().find(|(_, path)| *path == order.path).map(|(name, _)| name.clone());
+    let name = known.unwrap_or_else(|| {
+        let name = order.path.rsplit('.').next().unwrap_or(&order.path).to_owned();
+        pairs.push((name.clone(), order.path.clone()));
+        name
+    });
+    pairs.retain(|(name, _)| name != "_id");
+    (pairs, name)
+}
+
+/// What an entity's documents keep from their children.
+fn children(keeper: &mut Keeper, model: &Model, entity: &Entity) -> Result<()> {
+    for derived in &entity.parts.derived {
+        let Some(child) = model.entity(&derived.of).map(|child| child.collection.clone()) else { continue };
+        let condition = condition(&derived.filter)?;
+        let kind = adds(derived, &child, &condition);
+        let rule = match &kind {
+            Adds::One(_) | Adds::Amount { .. } => KeptRule::Number,
+            Adds::Extreme(rule) => KeptRule::Extreme(rule.clone()),
+            Adds::Newest(rule) => KeptRule::Newest(rule.clone()),
+        };
+        keeper.watch(&entity.collection).kept.push(Kept {
+            field: derived.name.clone(),
+            declaration: format!("{}.{}", entity.name, derived.name),
+            rule,
+        });
+        keeper.watch(&child).contributions.push(Contribution {
+            parents: entity.collection.clone(),
+            by: derived.by.clone(),
+            filter: condition,
+            kind,
+        });
+    }
+    for recent in &entity.parts.recents {
+        let Some(child) = model.entity(&recent.of).map(|child| child.collection.clone()) else { continue };
+        let condition = condition(&recent.filter)?;
+        let (fields, order_name) = with_order(&recent.fields, &recent.order);
+        let newest = Newest {
+            field: recent.name.clone(),
+            keep: Some(recent.keep as usize),
+            children: child.clone(),
+            by: recent.by.clone(),
+            order: recent.order.path.clone(),
+            order_name,
+            descending: recent.order.descending,
+            fields,
+            filter: condition.source.clone(),
+        };
+        let newest = Arc::new(newest);
+        keeper.watch(&entity.collection).kept.push(Kept {
+            field: recent.name.clone(),
+            declaration: format!("{}.{}", entity.name, recent.name),
+            rule: KeptRule::Newest(newest.clone()),
+        });
+        keeper.watch(&child).contributions.push(Contribution {
+            parents: entity.collection.clone(),
+            by: recent.by.clone(),
+            filter: condition,
+            kind: Adds::Newest(newest),
+        });
+    }
+    keeper.unkept.extend(entity.parts.buckets.iter().map(|bucket| format!("bucket {}.{}", entity.name, bucket.name)));
+    Ok(())
+}
+
+fn adds(derived: &Derived, children: &str, condition: &Condition) -> Adds {
+    let path = derived.field.clone().unwrap_or_default();
+    match derived.kind {
+        Kind::Count => Adds::One(derived.name.clone()),
+        Kind::Sum => Adds::Amount { field: derived.name.clone(), path },
+        Kind::Min | Kind::Max => Adds::Extreme(Arc::new(Extreme {
+            field: derived.name.clone(),
+            largest: derived.kind == Kind::Max,
+            children: children.to_owned(),
+            by: derived.by.clone(),
+            path,
+            filter: condition.source.clone(),
+        })),
+        Kind::Latest => {
+            let order = derived.order.clone().unwrap_or(SortKey { path: "_id".into(), descending: false });
+            let (fields, order_name) = with_order(&derived.fields, &order);
+            Adds::Newest(Arc::new(Newest {
+                field: derived.name.clone(),
+                keep: None,
+                children: children.to_owned(),
+                by: derived.by.clone(),
+                order: order.path.clone(),
+                order_name,
+                descending: order.descending,
+                fields,
+                filter: condition.source.clone(),
+            }))
+        }
+    }
+}
+
+/// Edges count on both ends, and mutual ones have a reverse row.
+fn edges(keeper: &mut Keeper, model: &Model) -> Result<()> {
+    for edge in &model.edges {
+        let ends = [(&edge.count_from, &edge.from, &edge.from_field), (&edge.count_to, &edge.to, &edge.to_field)];
+        for (name, entity, by) in ends {
+            let (Some(name), Some(parent)) = (name, model.declared(entity)) else { continue };
+            keeper.watch(&parent.collection).kept.push(Kept {
+                field: name.clone(),
+                declaration: format!("{}.{name}", parent.name),
+                rule: KeptRule::Number,
+            });
+            let contribution = Contribution {
+                parents: parent.collection.clone(),
+                by: by.clone(),
+                filter: condition(&edge.filter)?,
+                kind: Adds::One(name.clone()),
+            };
+            keeper.watch(&edge.collection).contributions.push(contribution);
+        }
+        if edge.mutual {
+            keeper.watch(&edge.collection).mirror = Some((edge.from_field.clone(), edge.to_field.clone()));
+        }
+    }
+    Ok(())
+}
+
+fn rollups(keeper: &mut Keeper, model: &Model) -> Result<()> {
+    for rollup in &model.rollups {
+        let Some(source) = model.entity(&rollup.of).map(|source| source.collection.clone()) else { continue };
+        let tz = match &rollup.tz {
+            Some(name) => jiff::tz::TimeZone::get(name).map_err(|error| Error::bad_value(error.to_string()))?,
+            None => jiff::tz::TimeZone::UTC,
+        };
+        let named = |kind: Kind| rollup.values.iter().filter(move |value| value.kind == kind);
+        let unkept =
+            named(Kind::Min).chain(named(Kind::Max)).map(|value| format!("rollup {}.{}", rollup.name, value.name));
+        keeper.unkept.extend(unkept);
+        let roll = Roll {
+            collection: rollup.collection.clone(),
+            unwind: rollup.unwind.clone(),
+            keys: rollup.by.clone(),
+            tz,
+            counts: named(Kind::Count).map(|value| value.name.clone()).collect(),
+            sums: named(Kind::Sum).map(|value| (value.name.clone(), value.field.clone().unwrap_or_default())).collect(),
+            filter: condition(&rollup.filter)?,
+        };
+        keeper.watch(&source).rolls.push(roll);
+    }
+    Ok(())
+}

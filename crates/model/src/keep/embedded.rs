@@ -1,0 +1,653 @@
+//! Keeping a model in the engine's own process: a write hook that carries out the planner's effects in the write itself.
+//!
+//! Whatever driver made the write, its effects belong to the same statement: all of it is committed, or nothing.
+//!
+//! - A count or sum for a parent that doesn't exist is remembered in [`PENDING`] and handed to the parent when it is
+//!   created; a parent that is deleted leaves its values there. No write ever counts the children again.
+//! - A copy with more than [`MAX_INLINE`] holders, and a delete with more referring documents, are noted in [`LAGGING`]
+//!   and carried out in batches: each update of such a note does one.
+//! - A document that is being written cannot be written again by its own effects: what they want of it waits in a frame
+//!   and is applied to the image that is about to be stored.
+//! - At a transaction's commit the hook sees a state that holds all its writes; a kept number is then what it was before
+//!   the transaction plus what the effects of its other writes have made of it already.
+
+use super::effect::{Change, Effect, Extreme, Fill, Mirror, Newest, Referrers, Spread};
+use super::lagging::release;
+use super::value::{at, document, get, owned, set, tree};
+use super::{Keeper, KeptRule, LAGGING, PENDING, compile, newest, others};
+use crate::language::reference::OnDelete;
+use bson::{Bson, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use engine::document::Number;
+use engine::hook::{DocumentWrite, HookScope, WriteHook};
+use engine::{Code, Error, Namespace, Result};
+use std::cell::RefCell;
+
+/// The most documents that one write takes along for one copy or reference; more follow in batches.
+pub const MAX_INLINE: usize = 200;
+
+thread_local! {
+    /// The documents being written on this thread, the innermost last.
+    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A document being written, and what its own effects want of it.
+struct Frame {
+    namespace: Namespace,
+    id: RawBson,
+    changes: Vec<Change>,
+}
+
+/// The hook that keeps a model in one database.
+#[derive(Debug)]
+pub struct ModelHook {
+    pub(super) keeper: Keeper,
+    database: String,
+}
+
+impl ModelHook {
+    /// A hook for a model over a database's collections.
+    pub fn new(keeper: Keeper, database: impl Into<String>) -> ModelHook {
+        ModelHook { keeper, database: database.into() }
+    }
+}
+
+impl WriteHook for ModelHook {
+    fn watches(&self, namespace: &Namespace) -> bool {
+        namespace.database == self.database
+            && (self.keeper.watches(&namespace.collection) || namespace.collection == LAGGING)
+    }
+
+    fn before_write(&self, write: DocumentWrite<'_>, scope: &mut dyn HookScope) -> Result<Option<RawDocumentBuf>> {
+        if write.namespace.collection == LAGGING {
+            return self.batch(write, scope);
+        }
+        let Some(image) = write.after.or(write.before) else { return Ok(None) };
+        let Some(id) = owned(image, "_id")? else { return Ok(None) };
+        let mut run = Run { hook: self, write, id, stored: None };
+        run.run(scope)
+    }
+}
+
+/// One write being kept.
+struct Run<'h, 'w> {
+    hook: &'h ModelHook,
+    write: DocumentWrite<'w>,
+    id: RawBson,
+    /// At a commit: what the state holds already.
+    stored: Option<RawDocumentBuf>,
+}
+
+impl Run<'_, '_> {
+    fn run(&mut self, scope: &mut dyn HookScope) -> Result<Option<RawDocumentBuf>> {
+        let namespace = self.write.namespace;
+        let at_commit = self.look(scope)?;
+        let mut after = match self.write.after {
+            Some(after) => self.own(after, at_commit, scope)?,
+            None => None,
+        };
+        let image = after.as_ref().map(compile::raw).transpose()?;
+        let image = image.as_deref().or(self.write.after);
+        let keeper = &self.hook.keeper;
+        let effects = keeper.others(&namespace.collection, self.write.before, image, self.write.by_hook)?;
+        let frame = Frame { namespace: namespace.clone(), id: self.id.clone(), changes: Vec::new() };
+        FRAMES.with_borrow_mut(|frames| frames.push(frame));
+        let done = self.hook.carry_out(effects, scope);
+        let frame = FRAMES.with_borrow_mut(Vec::pop).expect("the frame that was pushed");
+        done?;
+        if self.write.after.is_none() {
+            self.leave(&frame.changes, scope)?;
+            return Ok(None);
+        }
+        if !frame.changes.is_empty() {
+            let mut changed = match after.take() {
+                Some(after) => after,
+                None => document(self.write.after.expect("checked above"))?,
+            };
+            for change in &frame.changes {
+                self.hook.change(&mut changed, &self.id, change, scope)?;
+            }
+            after = Some(changed);
+        }
+        let Some(after) = after else { return Ok(None) };
+        let after = compile::raw(&after)?;
+        match &self.stored {
+            // The state holds another image than this write's: the difference must be made to that one.
+            Some(stored) if at_commit => {
+                if stored.as_bytes() != after.as_bytes() {
+                    scope.replace(namespace, after)?;
+                }
+                Ok(None)
+            }
+            _ => Ok(Some(after)),
+        }
+    }
+
+    /// Whether the state holds this write already, as it does at a transaction's commit.
+    fn look(&mut self, scope: &dyn HookScope) -> Result<bool> {
+        if self.write.by_hook || !self.hook.keeper.keeps(&self.write.namespace.collection) {
+            return Ok(false);
+        }
+        let stored = scope.get(self.write.namespace, self.id.as_raw_bson_ref())?;
+        let at_commit = match (&stored, self.write.before) {
+            (Some(_), None) => true,
+            (Some(stored), Some(before)) => stored.as_bytes() != before.as_bytes(),
+            (None, _) => false,
+        };
+        self.stored = stored.filter(|_| at_commit);
+        Ok(at_commit)
+    }
+
+    /// The document as it will be stored, if it differs from what the writer sent.
+    fn own(&self, after: &RawDocument, at_commit: bool, scope: &mut dyn HookScope) -> Result<Option<Document>> {
+        let write = &self.write;
+        let keeper = &self.hook.keeper;
+        let effects = keeper.own(&write.namespace.collection, write.before, Some(after), write.by_hook, scope.now())?;
+        let keeps = !write.by_hook && keeper.keeps(&write.namespace.collection);
+        if effects.is_empty() && !keeps {
+            return Ok(None);
+        }
+        let mut changed = document(after)?;
+        for effect in effects {
+            match effect {
+                Effect::Refuse { declaration, message } => return Err(refusal(&declaration, message)),
+                Effect::Set { place, value } => set(&mut changed, &place, value.map(tree).transpose()?),
+                Effect::Fill(fill) => self.hook.fill(&mut changed, &fill, scope)?,
+                other => return Err(Error::internal(format!("not an effect on the document itself: {other:?}"))),
+            }
+        }
+        if keeps {
+            self.keep(&mut changed, after, at_commit, scope)?;
+        }
+        Ok(Some(changed))
+    }
+
+    /// Gives the kept fields their values, whatever the writer sent.
+    fn keep(
+        &self,
+        changed: &mut Document,
+        after: &RawDocument,
+        at_commit: bool,
+        scope: &mut dyn HookScope,
+    ) -> Result<()> {
+        let before = self.write.before;
+        for kept in self.hook.keeper.kept(&self.write.namespace.collection) {
+            let field = &kept.field;
+            let in_image = |image: Option<&RawDocument>| -> Result<Option<Bson>> {
+                image.map(|image| owned(image, field)).transpose()?.flatten().map(tree).transpose()
+            };
+            let (stored, sent, old) = (in_image(self.stored.as_deref())?, in_image(Some(after))?, in_image(before)?);
+            let pending = match before {
+                None => self.hook.take_pending(&self.write.namespace.collection, field, &self.id, scope)?,
+                Some(_) => None,
+            };
+            match &kept.rule {
+                KeptRule::Number => {
+                    let base = match before {
+                        Some(_) => newest::number(old.as_ref())?,
+                        None => pending.flatten().unwrap_or(Number::Int64(0)),
+                    };
+                    let mut value = base;
+                    if at_commit {
+                        let (stored, sent) = (newest::number(stored.as_ref())?, newest::number(sent.as_ref())?);
+                        value = others::add(base, others::subtract(stored, sent, field)?, field)?;
+                    }
+                    changed.insert(field.clone(), tree(value.into())?);
+                }
+                rule => {
+                    let value = if at_commit { stored } else { old };
+                    match value {
+                        Some(value) => {
+                            changed.insert(field.clone(), value);
+                        }
+                        None => {
+                            changed.remove(field);
+                        }
+                    }
+                    // A replacement inside a transaction has lost it; what it was then is no help, what is there now is.
+                    let lost = at_commit && before.is_some() && sent.is_none();
+                    if pending.is_some() || lost {
+                        match rule {
+                            KeptRule::Extreme(rule) => {
+                                self.hook.look_up_extreme(changed, &self.id, rule, None, scope)?
+                            }
+                            KeptRule::Newest(rule) => self.hook.look_up_newest(changed, &self.id, rule, None, scope)?,
+                            KeptRule::Number => {}
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A parent goes: what it kept waits for its return.
+    fn leave(&self, changes: &[Change], scope: &mut dyn HookScope) -> Result<()> {
+        let collection = &self.write.namespace.collection;
+        let Some(before) = self.write.before else { return Ok(()) };
+        for kept in self.hook.keeper.kept(collection) {
+            let amount = match &kept.rule {
+                KeptRule::Number => {
+                    let mut amount = newest::number(owned(before, &kept.field)?.map(tree).transpose()?.as_ref())?;
+                    for change in changes {
+                        if let Change::Add { field, amount: more } = change
+                            && *field == kept.field
+                        {
+                            amount = others::add(amount, *more, field)?;
+                        }
+                    }
+                    if amount.is_zero() {
+                        continue;
+                    }
+                    Some(amount)
+                }
+                _ if at(before, &kept.field)?.is_missing() => continue,
+                _ => None,
+            };
+            self.hook.add_pending(collection, &kept.field, &self.id, amount, scope)?;
+        }
+        Ok(())
+    }
+}
+
+/// The error of a refused write: `DocumentValidationFailure`, naming the declaration.
+fn refusal(declaration: &str, message: String) -> Error {
+    let info = doc! { "failingDocumentId": Bson::Null, "details": { "declaration": declaration, "reason": &message } };
+    let error = Error::new(Code::DOCUMENT_VALIDATION_FAILURE, format!("Document failed validation: {message}"));
+    match compile::raw(&info) {
+        Ok(info) => error.with_info(info),
+        Err(_) => error,
+    }
+}
+
+impl ModelHook {
+    pub(super) fn namespace(&self, collection: &str) -> Result<Namespace> {
+        Namespace::new(&self.database, collection)
+    }
+
+    /// Carries out effects on other documents.
+    fn carry_out(&self, effects: Vec<Effect>, scope: &mut dyn HookScope) -> Result<()> {
+        let mut parents: Vec<(String, RawBson, Vec<Change>)> = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Parent { collection, id, change } => {
+                    match parents.iter_mut().find(|(other, parent, _)| *other == collection && *parent == id) {
+                        Some((.., changes)) => changes.push(change),
+                        None => parents.push((collection, id, vec![change])),
+                    }
+                }
+                Effect::Spread { spread, id, values } => self.spread(&spread, &id, &values, scope)?,
+                Effect::Referrers { rule, id } => self.referrers(&rule, &id, scope)?,
+                Effect::Mirror(mirror) => self.mirror(&mirror, scope)?,
+                Effect::Roll { collection, key, documents, amounts } => {
+                    self.roll(&collection, &key, documents, &amounts, scope)?;
+                }
+                Effect::Refuse { declaration, message } => return Err(refusal(&declaration, message)),
+                other => return Err(Error::internal(format!("not an effect on other documents: {other:?}"))),
+            }
+        }
+        for (collection, id, changes) in parents {
+            self.parent(&collection, &id, changes, scope)?;
+        }
+        Ok(())
+    }
+
+    /// Changes a parent's kept values.
+    fn parent(&self, collection: &str, id: &RawBson, changes: Vec<Change>, scope: &mut dyn HookScope) -> Result<()> {
+        let namespace = self.namespace(collection)?;
+        let mut changes = Some(changes);
+        FRAMES.with_borrow_mut(|frames| {
+            let frame = frames.iter_mut().find(|frame| frame.namespace == namespace && frame.id == *id);
+            if let Some(frame) = frame {
+                frame.changes.extend(changes.take().into_iter().flatten());
+            }
+        });
+        let Some(changes) = changes else { return Ok(()) };
+        let Some(stored) = scope.get(&namespace, id.as_raw_bson_ref())? else {
+            for change in changes {
+                let (field, amount) = match &change {
+                    Change::Add { field, amount } => (field, Some(*amount)),
+                    Change::Extreme { rule, .. } => (&rule.field, None),
+                    Change::Newest { rule, .. } => (&rule.field, None),
+                };
+                self.add_pending(collection, field, id, amount, scope)?;
+            }
+            return Ok(());
+        };
+        let mut parent = document(&stored)?;
+        for change in &changes {
+            self.change(&mut parent, id, change, scope)?;
+        }
+        let parent = compile::raw(&parent)?;
+        if parent.as_bytes() != stored.as_bytes() {
+            scope.replace(&namespace, parent)?;
+        }
+        Ok(())
+    }
+
+    /// Applies one change to a parent's image.
+    fn change(&self, parent: &mut Document, id: &RawBson, change: &Change, scope: &mut dyn HookScope) -> Result<()> {
+        match change {
+            Change::Add { field, amount } => newest::add(parent, field, *amount),
+            Change::Extreme { rule, gone, came, child } => {
+                if newest::extreme(parent, rule, gone.as_ref(), came.as_ref())? {
+                    self.look_up_extreme(parent, id, rule, Some((child, came.as_ref())), scope)?;
+                }
+                Ok(())
+            }
+            Change::Newest { rule, child, came } => {
+                if newest::newest(parent, rule, child, came.as_ref())? {
+                    self.look_up_newest(parent, id, rule, Some((child, came.as_ref())), scope)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The extreme among the children as stored, but for one that is being written.
+    fn look_up_extreme(
+        &self,
+        parent: &mut Document,
+        id: &RawBson,
+        rule: &Extreme,
+        writing: Option<(&RawBson, Option<&RawBson>)>,
+        scope: &dyn HookScope,
+    ) -> Result<()> {
+        let mut filter = children_filter(&rule.by, id, &rule.filter)?;
+        filter.push(Bson::Document(doc! { rule.path.clone(): { "$ne": Bson::Null } }));
+        let filter = compile::raw(&doc! { "$and": filter })?;
+        let sort = compile::raw(&doc! { rule.path.clone(): if rule.largest { -1 } else { 1 } })?;
+        parent.remove(&rule.field);
+        for child in scope.find_sorted(&self.namespace(&rule.children)?, &filter, &sort, 2)? {
+            let same = match (writing, owned(&child, "_id")?) {
+                (Some((writing, _)), Some(other)) => writing == &other,
+                _ => false,
+            };
+            if !same && let Some(value) = owned(&child, &rule.path)? {
+                newest::extreme(parent, rule, None, Some(&value))?;
+            }
+        }
+        if let Some((_, Some(came))) = writing {
+            newest::extreme(parent, rule, None, Some(came))?;
+        }
+        Ok(())
+    }
+
+    /// The newest among the children as stored, but for one that is being written.
+    fn look_up_newest(
+        &self,
+        parent: &mut Document,
+        id: &RawBson,
+        rule: &Newest,
+        writing: Option<(&RawBson, Option<&Document>)>,
+        scope: &dyn HookScope,
+    ) -> Result<()> {
+        let filter = compile::raw(&doc! { "$and": children_filter(&rule.by, id, &rule.filter)? })?;
+        let direction = if rule.descending { 1 } else { -1 };
+        let mut sort = doc! { rule.order.clone(): direction };
+        sort.insert("_id", -1);
+        newest::put(parent, rule, Vec::new());
+        let limit = rule.keep.unwrap_or(1) + 1;
+        for child in scope.find_sorted(&self.namespace(&rule.children)?, &filter, &compile::raw(&sort)?, limit)? {
+            let Some(child_id) = owned(&child, "_id")? else { continue };
+            if writing.is_some_and(|(writing, _)| *writing == child_id) {
+                continue;
+            }
+            let mut copy = Document::new();
+            copy.insert("_id", tree(child_id.clone())?);
+            for (name, path) in &rule.fields {
+                if let Some(value) = owned(&child, path)? {
+                    copy.insert(name.clone(), tree(value)?);
+                }
+            }
+            newest::newest(parent, rule, &child_id, Some(&copy))?;
+        }
+        if let Some((child, Some(came))) = writing {
+            newest::newest(parent, rule, child, Some(came))?;
+        }
+        Ok(())
+    }
+
+    /// Takes a copy from its source.
+    fn fill(&self, changed: &mut Document, fill: &Fill, scope: &dyn HookScope) -> Result<()> {
+        let source = scope.get(&self.namespace(&fill.source)?, fill.id.as_raw_bson_ref())?;
+        let Some(source) = source else { return Ok(()) };
+        for (name, path) in &fill.fields {
+            let place = fill.place.path(name);
+            if fill.replace || get(changed, &place).is_none() {
+                set(changed, &place, owned(&source, path)?.map(tree).transpose()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies follow their source, here or in batches.
+    fn spread(
+        &self,
+        spread: &Spread,
+        id: &RawBson,
+        values: &[(String, Option<RawBson>)],
+        scope: &mut dyn HookScope,
+    ) -> Result<()> {
+        let namespace = self.namespace(&spread.holders)?;
+        let filter = compile::raw(&doc! { spread.via.clone(): tree(id.clone())? })?;
+        let limit = spread.refuse_above.map_or(MAX_INLINE, |max| max as usize) + 1;
+        let holders = scope.find(&namespace, &filter, limit)?;
+        if holders.len() == limit {
+            if let Some(max) = spread.refuse_above {
+                let message = format!(
+                    "`{}` has more than {max} copies of this document, which its transaction may not change",
+                    spread.declaration
+                );
+                return Err(refusal(&spread.declaration, message));
+            }
+            return self.note(&spread.declaration, id, scope);
+        }
+        for holder in &holders {
+            self.copy_into(&namespace, spread, id, values, holder, scope)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn copy_into(
+        &self,
+        namespace: &Namespace,
+        spread: &Spread,
+        id: &RawBson,
+        values: &[(String, Option<RawBson>)],
+        holder: &RawDocument,
+        scope: &mut dyn HookScope,
+    ) -> Result<()> {
+        let mut changed = document(holder)?;
+        let id = tree(id.clone())?;
+        let values: Vec<(String, Option<Bson>)> = values
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), value.clone().map(tree).transpose()?)))
+            .collect::<Result<_>>()?;
+        into_steps(&mut changed, &spread.steps, &mut |place| {
+            if place.get(&spread.reference) != Some(&id) {
+                return;
+            }
+            for (name, value) in &values {
+                let path = spread.name.as_ref().map_or(name.clone(), |inner| format!("{inner}.{name}"));
+                set(place, &super::effect::Place::default().path(&path), value.clone());
+            }
+        });
+        let changed = compile::raw(&changed)?;
+        if changed.as_bytes() != holder.as_bytes() {
+            scope.replace(namespace, changed)?;
+        }
+        Ok(())
+    }
+
+    /// A document goes to which others refer.
+    fn referrers(&self, rule: &Referrers, id: &RawBson, scope: &mut dyn HookScope) -> Result<()> {
+        let namespace = self.namespace(&rule.collection)?;
+        let filter = compile::raw(&doc! { rule.path.clone(): tree(id.clone())? })?;
+        if rule.on_delete == OnDelete::Restrict {
+            if scope.find(&namespace, &filter, 1)?.is_empty() {
+                return Ok(());
+            }
+            let message = format!("`{}` still refers to this document; delete those first", rule.declaration);
+            return Err(refusal(&rule.declaration, message));
+        }
+        let found = scope.find(&namespace, &filter, MAX_INLINE + 1)?;
+        if found.len() > MAX_INLINE {
+            return self.note(&rule.declaration, id, scope);
+        }
+        for referrer in &found {
+            release(&namespace, rule, id, referrer, scope)?;
+        }
+        Ok(())
+    }
+
+    /// The reverse row of a mutual edge.
+    fn mirror(&self, mirror: &Mirror, scope: &mut dyn HookScope) -> Result<()> {
+        let namespace = self.namespace(&mirror.collection)?;
+        let mut row = Document::new();
+        row.insert(mirror.ends.0.clone(), tree(mirror.from.clone())?);
+        row.insert(mirror.ends.1.clone(), tree(mirror.to.clone())?);
+        let found = scope.find(&namespace, &compile::raw(&row)?, 1)?;
+        match (found.first(), &mirror.fields) {
+            (Some(found), None) => {
+                if let Some(id) = owned(found, "_id")? {
+                    scope.delete(&namespace, id.as_raw_bson_ref())?;
+                }
+            }
+            (None, None) => {}
+            (Some(found), Some(fields)) => {
+                let mut changed = Document::new();
+                changed.insert("_id", document(found)?.get("_id").cloned().unwrap_or(Bson::Null));
+                changed.extend(row);
+                changed.extend(fields.clone());
+                let changed = compile::raw(&changed)?;
+                if changed.as_bytes() != found.as_bytes() {
+                    scope.replace(&namespace, changed)?;
+                }
+            }
+            (None, Some(fields)) => {
+                row.extend(fields.clone());
+                scope.insert(&namespace, compile::raw(&row)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A rollup's group grows or shrinks; an empty one goes.
+    fn roll(
+        &self,
+        collection: &str,
+        key: &RawDocument,
+        documents: i64,
+        amounts: &[(String, Number)],
+        scope: &mut dyn HookScope,
+    ) -> Result<()> {
+        const DOCUMENTS: &str = "_documents";
+        let namespace = self.namespace(collection)?;
+        let stored = scope.get(&namespace, RawBsonRef::Document(key))?;
+        let key = document(key)?;
+        let mut group = match &stored {
+            Some(stored) => document(stored)?,
+            None => {
+                let mut group = doc! { "_id": key.clone() };
+                group.extend(key.clone());
+                group
+            }
+        };
+        newest::add(&mut group, DOCUMENTS, Number::Int64(documents))?;
+        for (name, amount) in amounts {
+            newest::add(&mut group, name, *amount)?;
+        }
+        let left = newest::number(group.get(DOCUMENTS))?;
+        match (stored.is_some(), left.is_zero()) {
+            (true, true) => {
+                let id = newest::raw(&Bson::Document(key))?;
+                scope.delete(&namespace, id.as_raw_bson_ref())?;
+            }
+            (true, false) => {
+                scope.replace(&namespace, compile::raw(&group)?)?;
+            }
+            (false, true) => {}
+            (false, false) => scope.insert(&namespace, compile::raw(&group)?)?,
+        }
+        Ok(())
+    }
+
+    fn pending_id(collection: &str, field: &str, id: &RawBson) -> Result<RawBson> {
+        newest::raw(&Bson::Document(doc! { "field": format!("{collection}.{field}"), "parent": tree(id.clone())? }))
+    }
+
+    /// Remembers a value for a parent that isn't there; without an amount, that there are children.
+    fn add_pending(
+        &self,
+        collection: &str,
+        field: &str,
+        id: &RawBson,
+        amount: Option<Number>,
+        scope: &mut dyn HookScope,
+    ) -> Result<()> {
+        let namespace = self.namespace(PENDING)?;
+        let pending = Self::pending_id(collection, field, id)?;
+        let stored = scope.get(&namespace, pending.as_raw_bson_ref())?;
+        let mut note = match &stored {
+            Some(stored) => document(stored)?,
+            None => doc! { "_id": tree(pending.clone())? },
+        };
+        if let Some(amount) = amount {
+            newest::add(&mut note, "value", amount)?;
+            if newest::number(note.get("value"))?.is_zero() {
+                if stored.is_some() {
+                    scope.delete(&namespace, pending.as_raw_bson_ref())?;
+                }
+                return Ok(());
+            }
+        }
+        let note = compile::raw(&note)?;
+        match stored {
+            Some(stored) if stored.as_bytes() == note.as_bytes() => Ok(()),
+            Some(_) => scope.replace(&namespace, note).map(|_| ()),
+            None => scope.insert(&namespace, note),
+        }
+    }
+
+    /// Takes what was remembered for a parent that is being created.
+    fn take_pending(
+        &self,
+        collection: &str,
+        field: &str,
+        id: &RawBson,
+        scope: &mut dyn HookScope,
+    ) -> Result<Option<Option<Number>>> {
+        let namespace = self.namespace(PENDING)?;
+        let pending = Self::pending_id(collection, field, id)?;
+        let Some(stored) = scope.get(&namespace, pending.as_raw_bson_ref())? else { return Ok(None) };
+        scope.delete(&namespace, pending.as_raw_bson_ref())?;
+        let note = document(&stored)?;
+        Ok(Some(note.get("value").map(|value| newest::number(Some(value))).transpose()?))
+    }
+}
+
+/// The conditions that choose a parent's children.
+fn children_filter(by: &str, id: &RawBson, filter: &RawDocument) -> Result<Vec<Bson>> {
+    let mut all = vec![Bson::Document(doc! { by: tree(id.clone())? })];
+    let filter = document(filter)?;
+    if !filter.is_empty() {
+        all.push(Bson::Document(filter));
+    }
+    Ok(all)
+}
+
+/// Visits the sub-documents at the end of some steps.
+fn into_steps(document: &mut Document, steps: &[(String, bool)], visit: &mut dyn FnMut(&mut Document)) {
+    let Some(((name, _), rest)) = steps.split_first() else { return visit(document) };
+    match document.get_mut(name) {
+        Some(Bson::Document(inner)) => into_steps(inner, rest, visit),
+        Some(Bson::Array(array)) => {
+            for element in array {
+                if let Bson::Document(inner) = element {
+                    into_steps(inner, rest, visit);
+                }
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,169 @@
+//! What follows in batches: copies with many holders, and references to a document that many refer to.
+//!
+//! A note in [`LAGGING`] names the declaration and the source. Each update of a note by a client (nothing in it matters)
+//! does one batch in that update's own statement and writes into the note how far it got; `done` says that nothing is
+//! left. A source that changes again sets its note back to the beginning.
+
+use super::effect::{Place, Referrers, Spread};
+use super::embedded::ModelHook;
+use super::value::{document, get, owned, tree};
+use super::{LAGGING, compile, newest};
+use crate::language::reference::OnDelete;
+use bson::{Bson, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use engine::document::values_equal;
+use engine::hook::{DocumentWrite, HookScope};
+use engine::{Namespace, Result};
+
+/// The documents of one batch.
+const BATCH: usize = 200;
+
+/// What a note of [`LAGGING`] is about.
+pub(super) enum Lagging<'k> {
+    /// Live copies, and the source's collection.
+    Copies(&'k Spread, &'k str),
+    /// References to a deleted document.
+    References(&'k Referrers),
+}
+
+impl ModelHook {
+    /// Notes that copies or references of a document are to follow in batches.
+    pub(super) fn note(&self, declaration: &str, id: &RawBson, scope: &mut dyn HookScope) -> Result<()> {
+        let namespace = self.namespace(LAGGING)?;
+        let key = newest::raw(&Bson::Document(doc! { "declaration": declaration, "source": tree(id.clone())? }))?;
+        let since = bson::DateTime::from_millis(scope.now());
+        match scope.get(&namespace, key.as_raw_bson_ref())? {
+            // From the beginning again: the source has changed since.
+            Some(_) => {
+                let note = doc! { "_id": tree(key)?, "since": since };
+                scope.replace(&namespace, compile::raw(&note)?).map(|_| ())
+            }
+            None => scope.insert(&namespace, compile::raw(&doc! { "_id": tree(key)?, "since": since })?),
+        }
+    }
+
+    /// One batch of what is lagging: done by a client's update of its note, which then says how far it got.
+    pub(super) fn batch(&self, write: DocumentWrite<'_>, scope: &mut dyn HookScope) -> Result<Option<RawDocumentBuf>> {
+        let (Some(before), Some(_), false) = (write.before, write.after, write.by_hook) else { return Ok(None) };
+        let mut note = document(before)?;
+        let (Some(declaration), Some(source)) = (
+            get(&note, &Place::default().path("_id.declaration")).and_then(Bson::as_str).map(str::to_owned),
+            get(&note, &Place::default().path("_id.source")).cloned(),
+        ) else {
+            return Ok(None);
+        };
+        let id = newest::raw(&source)?;
+        let cursor = note.get("cursor").cloned();
+        let last = match self.keeper.lagging(&declaration) {
+            Some(Lagging::Copies(spread, from)) => self.copies_batch(spread, from, &id, cursor, scope)?,
+            Some(Lagging::References(rule)) => self.references_batch(rule, &id, scope)?,
+            None => None,
+        };
+        match last {
+            Some(last) => {
+                note.insert("cursor", last);
+            }
+            None => {
+                note.insert("done", true);
+            }
+        }
+        Ok(Some(compile::raw(&note)?))
+    }
+
+    fn copies_batch(
+        &self,
+        spread: &Spread,
+        source: &str,
+        id: &RawBson,
+        cursor: Option<Bson>,
+        scope: &mut dyn HookScope,
+    ) -> Result<Option<Bson>> {
+        let Some(source) = scope.get(&self.namespace(source)?, id.as_raw_bson_ref())? else { return Ok(None) };
+        let mut values = Vec::new();
+        for (name, path) in &spread.fields {
+            values.push((name.clone(), owned(&source, path)?));
+        }
+        let namespace = self.namespace(&spread.holders)?;
+        let mut filter = doc! { spread.via.clone(): tree(id.clone())? };
+        if let Some(cursor) = cursor {
+            filter.insert("_id", doc! { "$gt": cursor });
+        }
+        let sort = compile::raw(&doc! { "_id": 1 })?;
+        let holders = scope.find_sorted(&namespace, &compile::raw(&filter)?, &sort, BATCH)?;
+        for holder in &holders {
+            self.copy_into(&namespace, spread, id, &values, holder, scope)?;
+        }
+        match holders.last() {
+            Some(last) if holders.len() == BATCH => owned(last, "_id")?.map(tree).transpose(),
+            _ => Ok(None),
+        }
+    }
+
+    fn references_batch(&self, rule: &Referrers, id: &RawBson, scope: &mut dyn HookScope) -> Result<Option<Bson>> {
+        let namespace = self.namespace(&rule.collection)?;
+        let filter = compile::raw(&doc! { rule.path.clone(): tree(id.clone())? })?;
+        let found = scope.find(&namespace, &filter, BATCH)?;
+        for referrer in &found {
+            release(&namespace, rule, id, referrer, scope)?;
+        }
+        Ok((found.len() == BATCH).then_some(Bson::Null))
+    }
+}
+
+/// Deletes a referring document, or takes the reference out of it.
+pub(super) fn release(
+    namespace: &Namespace,
+    rule: &Referrers,
+    id: &RawBson,
+    referrer: &RawDocument,
+    scope: &mut dyn HookScope,
+) -> Result<()> {
+    if rule.on_delete == OnDelete::Cascade && !rule.many {
+        if let Some(own) = owned(referrer, "_id")? {
+            scope.delete(namespace, own.as_raw_bson_ref())?;
+        }
+        return Ok(());
+    }
+    let mut changed = document(referrer)?;
+    let parts: Vec<&str> = rule.path.split('.').collect();
+    let cascade = rule.on_delete == OnDelete::Cascade;
+    release_in(&mut changed, &parts, id.as_raw_bson_ref(), cascade)?;
+    scope.replace(namespace, compile::raw(&changed)?)?;
+    Ok(())
+}
+
+fn release_in(document: &mut Document, path: &[&str], id: RawBsonRef<'_>, cascade: bool) -> Result<()> {
+    let Some((name, rest)) = path.split_first() else { return Ok(()) };
+    let is = |value: &Bson| -> Result<bool> { values_equal(newest::raw(value)?.as_raw_bson_ref(), id, None) };
+    let Some(value) = document.get_mut(*name) else { return Ok(()) };
+    match value {
+        Bson::Array(array) if rest.is_empty() => {
+            let mut left = Vec::new();
+            for element in array.drain(..) {
+                if !is(&element)? {
+                    left.push(element);
+                }
+            }
+            *array = left;
+        }
+        Bson::Array(array) => {
+            let mut left = Vec::new();
+            for mut element in array.drain(..) {
+                let Bson::Document(inner) = &mut element else {
+                    left.push(element);
+                    continue;
+                };
+                let refers = rest.len() == 1 && inner.get(rest[0]).map(is).transpose()?.unwrap_or(false);
+                if refers && cascade {
+                    continue;
+                }
+                release_in(inner, rest, id, cascade)?;
+                left.push(element);
+            }
+            *array = left;
+        }
+        Bson::Document(inner) => release_in(inner, rest, id, cascade)?,
+        value if rest.is_empty() && is(value)? => *value = Bson::Null,
+        _ => {}
+    }
+    Ok(())
+}

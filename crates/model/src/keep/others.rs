@@ -1,0 +1,287 @@
+//! What a change causes in other documents.
+
+use super::effect::{Change, Effect, Mirror};
+use super::value::{at, document, id_at, owned, tree};
+use super::{Adds, Contribution, Roll, Watch};
+use crate::language::rollup::DateUnit;
+use bson::{DateTime, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
+use engine::document::{Number, append, values_equal};
+use engine::{Error, Result};
+use jiff::tz::TimeZone;
+
+/// See [`super::Keeper::others`].
+pub(super) fn others(
+    watch: &Watch,
+    collection: &str,
+    before: Option<&RawDocument>,
+    after: Option<&RawDocument>,
+    by_hook: bool,
+) -> Result<Vec<Effect>> {
+    let mut effects = Vec::new();
+    let Some(one) = after.or(before) else { return Ok(effects) };
+    let Some(id) = owned(one, "_id")? else { return Ok(effects) };
+    for contribution in &watch.contributions {
+        contribute(contribution, before, after, &id, &mut effects)?;
+    }
+    if let Some(after) = after {
+        // A new source may have copies already: of an earlier one, or of documents that were there first.
+        for spread in &watch.spreads {
+            let mut values = Vec::new();
+            let mut changed = before.is_none();
+            for (name, path) in &spread.fields {
+                let old = before.map(|before| owned(before, path)).transpose()?.flatten();
+                let new = owned(after, path)?;
+                changed |= old != new;
+                values.push((name.clone(), new));
+            }
+            if changed {
+                effects.push(Effect::Spread { spread: spread.clone(), id: id.clone(), values });
+            }
+        }
+    }
+    if before.is_some() && after.is_none() {
+        for rule in &watch.referrers {
+            effects.push(Effect::Referrers { rule: rule.clone(), id: id.clone() });
+        }
+    }
+    if let (Some(ends), false) = (&watch.mirror, by_hook) {
+        mirror(collection, ends, before, after, &mut effects)?;
+    }
+    for roll in &watch.rolls {
+        rolled(roll, before, after, &mut effects)?;
+    }
+    Ok(effects)
+}
+
+/// What a document means to a declaration: its parent and its share.
+fn share(contribution: &Contribution, image: Option<&RawDocument>) -> Result<Option<RawBson>> {
+    let Some(image) = image else { return Ok(None) };
+    match id_at(image, &contribution.by)? {
+        Some(parent) if contribution.filter.holds(image)? => Ok(Some(parent)),
+        _ => Ok(None),
+    }
+}
+
+fn contribute(
+    contribution: &Contribution,
+    before: Option<&RawDocument>,
+    after: Option<&RawDocument>,
+    id: &RawBson,
+    effects: &mut Vec<Effect>,
+) -> Result<()> {
+    let (old, new) = (share(contribution, before)?, share(contribution, after)?);
+    let stays = match (&old, &new) {
+        (Some(old), Some(new)) => values_equal(old.as_raw_bson_ref(), new.as_raw_bson_ref(), None)?,
+        _ => false,
+    };
+    let mut change = |parent: &RawBson, change: Option<Change>| {
+        if let Some(change) = change {
+            effects.push(Effect::Parent { collection: contribution.parents.clone(), id: parent.clone(), change });
+        }
+    };
+    let (before, after) = (before.filter(|_| old.is_some()), after.filter(|_| new.is_some()));
+    if stays {
+        if let Some(parent) = &new {
+            change(parent, difference(&contribution.kind, before, after, id)?);
+        }
+        return Ok(());
+    }
+    if let Some(parent) = &old {
+        change(parent, difference(&contribution.kind, before, None, id)?);
+    }
+    if let Some(parent) = &new {
+        change(parent, difference(&contribution.kind, None, after, id)?);
+    }
+    Ok(())
+}
+
+fn number(image: Option<&RawDocument>, path: &str) -> Result<Number> {
+    let Some(image) = image else { return Ok(Number::Int64(0)) };
+    let value = at(image, path)?;
+    Ok(match value.get().and_then(Number::of) {
+        Some(Number::Int32(number)) => Number::Int64(i64::from(number)),
+        Some(number) => number,
+        None => Number::Int64(0),
+    })
+}
+
+/// How a parent's value changes when its child's image does; `None` if it doesn't.
+fn difference(
+    kind: &Adds,
+    before: Option<&RawDocument>,
+    after: Option<&RawDocument>,
+    id: &RawBson,
+) -> Result<Option<Change>> {
+    let present = |value: Option<RawBson>| value.filter(|value| !matches!(value, RawBson::Null | RawBson::Undefined));
+    Ok(match kind {
+        Adds::One(field) => {
+            let amount = i64::from(after.is_some()) - i64::from(before.is_some());
+            (amount != 0).then(|| Change::Add { field: field.clone(), amount: Number::Int64(amount) })
+        }
+        Adds::Amount { field, path } => {
+            let amount = subtract(number(after, path)?, number(before, path)?, field)?;
+            (!amount.is_zero()).then(|| Change::Add { field: field.clone(), amount })
+        }
+        Adds::Extreme(rule) => {
+            let gone = present(before.map(|image| owned(image, &rule.path)).transpose()?.flatten());
+            let came = present(after.map(|image| owned(image, &rule.path)).transpose()?.flatten());
+            (gone != came).then(|| Change::Extreme { rule: rule.clone(), gone, came, child: id.clone() })
+        }
+        Adds::Newest(rule) => {
+            let copy = |image: &RawDocument| -> Result<Document> {
+                let mut copy = Document::new();
+                copy.insert("_id", tree(id.clone())?);
+                for (name, path) in &rule.fields {
+                    if let Some(value) = owned(image, path)? {
+                        copy.insert(name.clone(), tree(value)?);
+                    }
+                }
+                Ok(copy)
+            };
+            let (gone, came) = (before.map(copy).transpose()?, after.map(copy).transpose()?);
+            (gone != came).then(|| Change::Newest { rule: rule.clone(), child: id.clone(), came })
+        }
+    })
+}
+
+/// `a - b`, exactly.
+pub(super) fn subtract(a: Number, b: Number, field: &str) -> Result<Number> {
+    match (a, b) {
+        (Number::Int64(a), Number::Int64(b)) => a.checked_sub(b).map(Number::Int64).ok_or_else(|| overflow(field)),
+        (a, b) => Ok(a.subtract(b)),
+    }
+}
+
+/// `a + b`, exactly.
+pub(super) fn add(a: Number, b: Number, field: &str) -> Result<Number> {
+    match (a, b) {
+        (Number::Int64(a), Number::Int64(b)) => a.checked_add(b).map(Number::Int64).ok_or_else(|| overflow(field)),
+        (a, b) => Ok(a.add(b)),
+    }
+}
+
+fn overflow(field: &str) -> Error {
+    Error::bad_value(format!("the sum `{field}` does not fit a 64-bit integer; declare its field as decimal"))
+}
+
+/// The reverse row of a mutual edge follows every change but its own.
+fn mirror(
+    collection: &str,
+    ends: &(String, String),
+    before: Option<&RawDocument>,
+    after: Option<&RawDocument>,
+    effects: &mut Vec<Effect>,
+) -> Result<()> {
+    let pair = |image: &RawDocument| -> Result<Option<(RawBson, RawBson)>> {
+        Ok(id_at(image, &ends.0)?.zip(id_at(image, &ends.1)?))
+    };
+    let old = before.map(pair).transpose()?.flatten();
+    let new = after.map(pair).transpose()?.flatten();
+    let row = |(from, to): (RawBson, RawBson), fields: Option<Document>| {
+        let mirror = Mirror { collection: collection.to_owned(), ends: ends.clone(), from: to, to: from, fields };
+        Effect::Mirror(mirror)
+    };
+    if let Some(old) = old.filter(|old| Some(old) != new.as_ref()) {
+        effects.push(row(old, None));
+    }
+    if let (Some(new), Some(after)) = (new, after) {
+        let mut fields = document(after)?;
+        for name in ["_id", ends.0.as_str(), ends.1.as_str()] {
+            fields.remove(name);
+        }
+        effects.push(row(new, Some(fields)));
+    }
+    Ok(())
+}
+
+/// A group of a rollup: its key, and the counts and sums of one image in it.
+type Group = (RawDocumentBuf, i64, Vec<(String, Number)>);
+
+fn rolled(
+    roll: &Roll,
+    before: Option<&RawDocument>,
+    after: Option<&RawDocument>,
+    effects: &mut Vec<Effect>,
+) -> Result<()> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (image, sign) in [(before, -1), (after, 1)] {
+        let Some(image) = image else { continue };
+        if !roll.filter.holds(image)? {
+            continue;
+        }
+        for row in rows(roll, image)? {
+            let (key, amounts) = group_of(roll, &row)?;
+            let group = match groups.iter_mut().position(|(other, ..)| *other == key) {
+                Some(position) => &mut groups[position],
+                None => {
+                    let zeros = amounts.iter().map(|(name, _)| (name.clone(), Number::Int64(0))).collect();
+                    groups.push((key, 0, zeros));
+                    groups.last_mut().expect("just pushed")
+                }
+            };
+            group.1 += sign;
+            for ((name, sum), (_, amount)) in group.2.iter_mut().zip(amounts) {
+                *sum = if sign > 0 { add(*sum, amount, name)? } else { subtract(*sum, amount, name)? };
+            }
+        }
+    }
+    for (key, documents, amounts) in groups {
+        if documents != 0 || amounts.iter().any(|(_, amount)| !amount.is_zero()) {
+            effects.push(Effect::Roll { collection: roll.collection.clone(), key, documents, amounts });
+        }
+    }
+    Ok(())
+}
+
+/// The rows of a document: itself, or one for each element of the unwound array.
+fn rows(roll: &Roll, image: &RawDocument) -> Result<Vec<RawDocumentBuf>> {
+    let Some(unwind) = &roll.unwind else { return Ok(vec![image.to_owned()]) };
+    let value = at(image, unwind)?;
+    let Some(RawBsonRef::Array(array)) = value.get() else { return Ok(Vec::new()) };
+    let whole = document(image)?;
+    let mut rows = Vec::new();
+    for element in array {
+        let mut row = whole.clone();
+        let place = super::effect::Place::default().path(unwind);
+        super::value::set(&mut row, &place, Some(tree(RawBson::from(element?))?));
+        rows.push(super::compile::raw(&row)?);
+    }
+    Ok(rows)
+}
+
+/// The key of a row, and what it adds.
+fn group_of(roll: &Roll, row: &RawDocument) -> Result<(RawDocumentBuf, Vec<(String, Number)>)> {
+    let mut key = RawDocumentBuf::new();
+    for part in &roll.keys {
+        let value = at(row, &part.path)?;
+        let value = match (value.or_null(), part.unit) {
+            (RawBsonRef::DateTime(date), Some(unit)) => RawBson::DateTime(cut(date, unit, &roll.tz)?),
+            (value, _) => RawBson::from(value),
+        };
+        append(&mut key, &part.name, value.as_raw_bson_ref())?;
+    }
+    let mut amounts: Vec<(String, Number)> = roll.counts.iter().map(|name| (name.clone(), Number::Int64(1))).collect();
+    for (name, path) in &roll.sums {
+        amounts.push((name.clone(), number(Some(row), path)?));
+    }
+    Ok((key, amounts))
+}
+
+/// The beginning of a date's hour, day, week, month or year in a time zone.
+pub(super) fn cut(date: DateTime, unit: DateUnit, tz: &TimeZone) -> Result<DateTime> {
+    let bad = |error: jiff::Error| Error::bad_value(format!("a date cannot be cut to its unit: {error}"));
+    let time = jiff::Timestamp::from_millisecond(date.timestamp_millis()).map_err(bad)?;
+    let zoned = time.to_zoned_datetime(tz.clone());
+    let start = match unit {
+        DateUnit::Hour => zoned.with().minute(0).second(0).subsec_nanosecond(0).build().map_err(bad)?,
+        DateUnit::Day => zoned.start_of_day().map_err(bad)?,
+        DateUnit::Week => {
+            let back = i64::from(zoned.weekday().to_monday_zero_offset());
+            let monday = zoned.date().checked_sub(jiff::Span::new().days(back)).map_err(bad)?;
+            monday.to_zoned_datetime(tz.clone()).map_err(bad)?
+        }
+        DateUnit::Month => zoned.date().first_of_month().to_zoned_datetime(tz.clone()).map_err(bad)?,
+        DateUnit::Year => zoned.date().first_of_year().to_zoned_datetime(tz.clone()).map_err(bad)?,
+    };
+    Ok(DateTime::from_millis(start.timestamp().as_millisecond()))
+}
