@@ -8,7 +8,10 @@ async fn shop(quantity: i64) -> Shop {
     let store = Store::in_memory().unwrap();
     let users = store.collection("shop", "users");
     for buyer in 0..200 {
-        users.insert_one(doc! { "_id": format!("u{buyer}"), "username": format!("buyer {buyer}") }, None).await.unwrap();
+        users
+            .insert_one(doc! { "_id": format!("u{buyer}"), "username": format!("buyer {buyer}") }, None)
+            .await
+            .unwrap();
     }
     let shop = Shop::new(store, "shop");
     shop.ensure_indexes().await.unwrap();

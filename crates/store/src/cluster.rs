@@ -186,8 +186,7 @@ impl Cluster {
     ) -> Result<Option<Document>> {
         let collection = self.of(collection);
         let which = if options.after { ReturnDocument::After } else { ReturnDocument::Before };
-        let mut action =
-            collection.find_one_and_update(filter, update).upsert(options.upsert).return_document(which);
+        let mut action = collection.find_one_and_update(filter, update).upsert(options.upsert).return_document(which);
         if let Some(sort) = options.sort {
             action = action.sort(sort);
         }

@@ -108,12 +108,7 @@ impl Collection {
     ///
     /// # Errors
     /// An invalid query.
-    pub async fn find(
-        &self,
-        filter: Document,
-        options: Find,
-        session: Option<&mut Session>,
-    ) -> Result<Vec<Document>> {
+    pub async fn find(&self, filter: Document, options: Find, session: Option<&mut Session>) -> Result<Vec<Document>> {
         dispatch!(self, session, embedded => embedded.find(self, filter, options, session),
             cluster => cluster.find(self, filter, options, session).await)
     }

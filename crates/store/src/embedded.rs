@@ -5,9 +5,7 @@ use crate::error::Result;
 use crate::session::{Session, SessionKind};
 use bson::{Bson, Document, RawBson, RawDocumentBuf, rawdoc};
 use bytes::Bytes;
-use engine::operation::{
-    Count, Delete, DeleteStatement, FindAndModify, Insert, Modification, Query, UpdateStatement,
-};
+use engine::operation::{Count, Delete, DeleteStatement, FindAndModify, Insert, Modification, Query, UpdateStatement};
 use engine::{Context, Engine, Namespace, SessionContext};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -116,7 +114,8 @@ impl Embedded {
 
     pub(crate) fn start_session(&self) -> Session {
         let id = bson::Uuid::new().bytes();
-        let session = EmbeddedSession { engine: self.engine.clone(), id, number: 0, open: false, begun: Arc::default() };
+        let session =
+            EmbeddedSession { engine: self.engine.clone(), id, number: 0, open: false, begun: Arc::default() };
         Session { kind: SessionKind::Embedded(session) }
     }
 

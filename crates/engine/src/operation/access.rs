@@ -37,7 +37,8 @@ impl Engine {
         let mut watches = false;
         for stage in pipeline {
             let stage = stage?;
-            let is_watch = stage.as_document().map(|stage| get(stage, "$changeStream")).transpose()?.flatten().is_some();
+            let is_watch =
+                stage.as_document().map(|stage| get(stage, "$changeStream")).transpose()?.flatten().is_some();
             if is_watch {
                 watches = true;
             } else {

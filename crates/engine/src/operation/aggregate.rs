@@ -97,7 +97,12 @@ impl Inner {
                 "$out and $merge can't be used in a transaction",
             ));
         }
-        let rows = prepared.collections.run(&aggregate.namespace, &prepared.pipeline, &prepared.stages, aggregate.hint.clone())?;
+        let rows = prepared.collections.run(
+            &aggregate.namespace,
+            &prepared.pipeline,
+            &prepared.stages,
+            aggregate.hint.clone(),
+        )?;
         let mut cursor = self.new_cursor(context, &aggregate.namespace, rows, aggregate.batch_size);
         cursor.cell = Some(cell);
         self.open_cursor(context, cursor, Some(aggregate.batch_size.unwrap_or(DEFAULT_FIRST_BATCH)), false)
@@ -237,8 +242,7 @@ impl Inner {
         if pipeline.has_source() {
             return Ok(rawdoc! { "stages": documents(&pipeline, 0)? });
         }
-        let (query, steps) =
-            prepared.collections.leading_query(&pipeline, &prepared.stages, aggregate.hint.clone())?;
+        let (query, steps) = prepared.collections.leading_query(&pipeline, &prepared.stages, aggregate.hint.clone())?;
         let explained = self.explain_plan(context, &namespace, &query, verbosity)?;
         if steps == pipeline.len() {
             return Ok(explained);
@@ -456,9 +460,10 @@ impl EngineCollections {
         let filter = match &leading.filters[..] {
             [] => Filter::parse(&RawDocumentBuf::new(), &mut Parser::new(), collator.clone())?,
             [filter] => Filter::clone(filter),
-            filters => {
-                Filter::from_node(Node::And(filters.iter().map(|filter| filter.root().clone()).collect()), collator.clone())
-            }
+            filters => Filter::from_node(
+                Node::And(filters.iter().map(|filter| filter.root().clone()).collect()),
+                collator.clone(),
+            ),
         };
         let query = Query {
             sort,

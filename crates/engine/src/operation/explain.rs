@@ -40,7 +40,12 @@ impl Engine {
 }
 
 impl Inner {
-    fn explain(self: &Arc<Inner>, context: &Context, explain: &Explain, verbosity: Verbosity) -> Result<RawDocumentBuf> {
+    fn explain(
+        self: &Arc<Inner>,
+        context: &Context,
+        explain: &Explain,
+        verbosity: Verbosity,
+    ) -> Result<RawDocumentBuf> {
         match explain {
             Explain::Find(find) => {
                 let collection = self.reading(context)?.catalog.get(&find.namespace).cloned();

@@ -11,8 +11,8 @@ use crate::namespace::Namespace;
 use crate::stage::Rows;
 use crate::storage::Ticket;
 use bson::RawDocumentBuf;
-use std::time::{Duration, Instant};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How long an awaiting cursor waits when the client does not say.
 pub const DEFAULT_AWAIT: Duration = Duration::from_secs(1);

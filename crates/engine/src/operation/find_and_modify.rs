@@ -72,7 +72,11 @@ impl Engine {
 }
 
 impl Inner {
-    fn find_and_modify(self: &Arc<Inner>, context: &Context, arguments: &FindAndModify) -> Result<Written<FindAndModifyReply>> {
+    fn find_and_modify(
+        self: &Arc<Inner>,
+        context: &Context,
+        arguments: &FindAndModify,
+    ) -> Result<Written<FindAndModifyReply>> {
         super::insert::refuse_system(&arguments.namespace)?;
         match &arguments.modification {
             Modification::Remove => self.find_and_remove(context, arguments),
@@ -89,7 +93,11 @@ impl Inner {
         }
     }
 
-    fn find_and_remove(self: &Arc<Inner>, context: &Context, arguments: &FindAndModify) -> Result<Written<FindAndModifyReply>> {
+    fn find_and_remove(
+        self: &Arc<Inner>,
+        context: &Context,
+        arguments: &FindAndModify,
+    ) -> Result<Written<FindAndModifyReply>> {
         let describe = |document: &RawDocument| {
             let reply = FindAndModifyReply { value: Some(document.to_owned()), n: 1, ..FindAndModifyReply::default() };
             reply.to_record()

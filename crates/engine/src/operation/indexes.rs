@@ -172,7 +172,12 @@ impl Inner {
         range.take(STEP_WRITES).map(record).collect()
     }
 
-    fn drop_indexes(self: &Arc<Inner>, context: &Context, namespace: &Namespace, which: &DropIndexes) -> Result<Written<usize>> {
+    fn drop_indexes(
+        self: &Arc<Inner>,
+        context: &Context,
+        namespace: &Namespace,
+        which: &DropIndexes,
+    ) -> Result<Written<usize>> {
         let reading = self.reading(context)?;
         let collection = reading
             .catalog

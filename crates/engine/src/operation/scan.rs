@@ -134,7 +134,8 @@ impl Inner {
             return Ok(Some(no_rows()));
         };
         let row = Row::stored(bytes, record_key)?;
-        let found = query.filter.iter().nth(1).is_none() || parsed.filter.matches(row.document(), &parsed.environment)?;
+        let found =
+            query.filter.iter().nth(1).is_none() || parsed.filter.matches(row.document(), &parsed.environment)?;
         Ok(Some(Box::new(OneRow(found.then_some(row)))))
     }
 
