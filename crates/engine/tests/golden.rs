@@ -18,6 +18,8 @@
 //!
 //! Values are relaxed extended JSON, but an int64 is always `{"$numberLong": "…"}`, so that result types are seen.
 
+#![allow(clippy::unwrap_used, reason = "a failing script shall stop the test")]
+
 mod support;
 
 use bson::{Bson, RawDocumentBuf};

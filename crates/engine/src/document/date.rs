@@ -248,7 +248,7 @@ pub fn parse_offset(text: &str) -> Option<i64> {
         _ => return None,
     };
     let (hours, minutes): (&[u8], &[u8]) = match digits {
-        [hours @ ..] if hours.len() == 2 => (hours, b"00"),
+        hours if hours.len() == 2 => (hours, b"00"),
         [h1, h2, b':', m1, m2] => return offset_of(sign, &[*h1, *h2], &[*m1, *m2]),
         [hours @ .., _, _] if hours.len() == 2 => (hours, &digits[2..]),
         _ => return None,

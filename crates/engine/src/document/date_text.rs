@@ -224,10 +224,10 @@ fn read_token<'a>(fields: &mut Fields, text: &'a str) -> Option<&'a str> {
     if let Some(rest) = read_numeric_date(fields, text) {
         return Some(rest);
     }
-    if fields.time.is_some() || fields.day.is_some() {
-        if let Some(rest) = read_zone(fields, text) {
-            return Some(rest);
-        }
+    if (fields.time.is_some() || fields.day.is_some())
+        && let Some(rest) = read_zone(fields, text)
+    {
+        return Some(rest);
     }
     if let Some((month, rest)) = read_month(text) {
         set(&mut fields.month, month)?;
@@ -270,10 +270,10 @@ fn read_numeric_date<'a>(fields: &mut Fields, text: &'a str) -> Option<&'a str> 
         Some(_) => return None,
         None => (false, text),
     };
-    if let Some((number, rest)) = read_number(digits, 8..=8) {
-        if ends_number(rest) {
-            return fill_date(fields, number / 10_000, number / 100 % 100, number % 100, rest);
-        }
+    if let Some((number, rest)) = read_number(digits, 8..=8)
+        && ends_number(rest)
+    {
+        return fill_date(fields, number / 10_000, number / 100 % 100, number % 100, rest);
     }
     if let Some((year, rest)) = read_number(digits, 4..=4) {
         let year = if negative { -year } else { year };
@@ -297,12 +297,12 @@ fn read_after_year<'a>(fields: &mut Fields, year: i64, text: &'a str) -> Option<
         set(&mut fields.iso_day, day.map_or(1, |day| day.0))?;
         return Some(day.map_or(rest, |day| day.1));
     }
-    if let Some((day_of_year, rest)) = text.strip_prefix('-').and_then(|text| read_number(text, 3..=3)) {
-        if ends_number(rest) {
-            set(&mut fields.year, year)?;
-            set(&mut fields.day_of_year, day_of_year - 1)?;
-            return Some(rest);
-        }
+    if let Some((day_of_year, rest)) = text.strip_prefix('-').and_then(|text| read_number(text, 3..=3))
+        && ends_number(rest)
+    {
+        set(&mut fields.year, year)?;
+        set(&mut fields.day_of_year, day_of_year - 1)?;
+        return Some(rest);
     }
     let separator = text.chars().next().filter(|separator| matches!(separator, '/' | '-'))?;
     let (month, rest) = read_number(text.strip_prefix(separator)?, 1..=2)?;
@@ -325,10 +325,8 @@ fn fill_date<'a>(fields: &mut Fields, year: i64, month: i64, day: i64, rest: &'a
 /// `12:30`, `12:30:45`, `12:30:45.123`, `T123045`, each with `am` or `pm` behind.
 fn read_time<'a>(fields: &mut Fields, text: &'a str) -> Option<&'a str> {
     let (marked, digits) = text.strip_prefix(['T', 't']).map_or((false, text), |digits| (true, digits));
-    if marked {
-        if let Some((number, rest)) = read_number(digits, 6..=6) {
-            return fill_time(fields, (number / 10_000, number / 100 % 100, number % 100), rest);
-        }
+    if marked && let Some((number, rest)) = read_number(digits, 6..=6) {
+        return fill_time(fields, (number / 10_000, number / 100 % 100, number % 100), rest);
     }
     let (hour, rest) = read_number(digits, 1..=2)?;
     let Some(minutes) = rest.strip_prefix(':') else {

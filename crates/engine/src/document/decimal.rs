@@ -245,6 +245,10 @@ impl Decimal {
     }
 
     /// The sum.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "arithmetic reads alike for all operations, rounding ones included"
+    )]
     pub fn add(self, other: Decimal) -> Decimal {
         self.binary(other, |context, a, b| context.add(a, b))
     }

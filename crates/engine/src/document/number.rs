@@ -184,6 +184,10 @@ impl Number {
     }
 
     /// The sum.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "arithmetic reads alike for all operations, rounding ones included"
+    )]
     pub fn add(self, other: Number) -> Number {
         self.combine(other, i64::checked_add, |a, b| a + b, Decimal::add)
     }
@@ -286,7 +290,7 @@ impl Number {
 /// The double's integer part, where 64 bits hold it.
 fn double_to_i64(number: f64) -> Option<i64> {
     // Both bounds are powers of two and so exact.
-    (number >= -9_223_372_036_854_775_808.0 && number < 9_223_372_036_854_775_808.0).then_some(number as i64)
+    (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number).then_some(number as i64)
 }
 
 fn round_integer(number: i64, places: i32, round: Round) -> Option<i64> {

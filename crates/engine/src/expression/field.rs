@@ -33,7 +33,7 @@ fn check_variable_name(name: &str) -> Result<()> {
     let Some(first) = name.chars().next() else {
         return Err(Error::failed_to_parse("empty variable names are not allowed"));
     };
-    if !(first.is_ascii_alphabetic() || !first.is_ascii()) {
+    if !first.is_ascii_alphabetic() && first.is_ascii() {
         return Err(Error::failed_to_parse(format!("'{name}' starts with an invalid character for a variable name")));
     }
     match name.chars().find(|c| c.is_ascii() && !c.is_ascii_alphanumeric() && *c != '_') {

@@ -482,11 +482,9 @@ pub fn dependencies(expression: &dyn Expression) -> Option<BTreeSet<String>> {
 /// Gathers the fields into `fields`; false when the whole document is needed.
 pub fn collect(expression: &dyn Expression, fields: &mut BTreeSet<String>) -> bool {
     let mut bounded = true;
-    if let Some((variable, path)) = expression.reads() {
-        if variable == VariableId::ROOT {
-            bounded &= !path.is_empty();
-            fields.insert(path.to_owned());
-        }
+    if let Some((VariableId::ROOT, path)) = expression.reads() {
+        bounded &= !path.is_empty();
+        fields.insert(path.to_owned());
     }
     expression.each_operand(&mut |operand| bounded &= collect(operand, fields));
     bounded
