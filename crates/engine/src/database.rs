@@ -11,6 +11,7 @@ use crate::cursor::Cursors;
 use crate::error::Result;
 use crate::expression::Environment;
 use crate::hook::WriteHook;
+use crate::index_uses::IndexUses;
 use crate::intent::Intents;
 use crate::plan::PlanCache;
 use crate::session::Sessions;
@@ -60,6 +61,7 @@ pub(crate) struct Inner {
     pub(crate) sessions: Sessions,
     pub(crate) cursors: Cursors,
     pub(crate) plans: PlanCache,
+    pub(crate) index_uses: IndexUses,
     working: Mutex<Working>,
     /// The catalogues as of positions, oldest first; the first is as of the beginning or of what everybody can see.
     published: RwLock<Vec<(Position, Arc<Catalog>)>>,
@@ -160,6 +162,7 @@ impl Engine {
         let catalog = Arc::new(Catalog::load(&snapshot)?);
         let last_time = storage.writer()?.time();
         let inner = Arc::new(Inner {
+            index_uses: IndexUses::since((options.clock)()),
             storage,
             options,
             counters: Counters::default(),

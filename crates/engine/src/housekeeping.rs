@@ -117,5 +117,14 @@ fn expired_filters(collection: &Collection, now_ms: i64) -> Vec<RawDocumentBuf> 
     if let (true, Some(seconds)) = (collection.settings.clustered, collection.settings.expire_after_seconds) {
         filters.push(rawdoc! { "_id": { "$lt": before(seconds) } });
     }
+    let series = collection.settings.time_series.as_ref().and_then(|series| series.get_str("timeField").ok());
+    if let (Some(field), Some(seconds)) = (series, collection.settings.expire_after_seconds) {
+        let mut limit = RawDocumentBuf::new();
+        limit.append(bson::raw::cstr!("$lt"), before(seconds));
+        let mut filter = RawDocumentBuf::new();
+        if crate::document::append(&mut filter, field, (&*limit).into()).is_ok() {
+            filters.push(filter);
+        }
+    }
     filters
 }

@@ -16,6 +16,7 @@ pub mod filter;
 pub mod hook;
 mod housekeeping;
 pub mod index;
+mod index_uses;
 mod intent;
 pub mod key;
 pub mod keyspace;

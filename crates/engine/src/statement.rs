@@ -274,6 +274,7 @@ impl<'a> Statement<'a> {
 
     fn insert_raw(&mut self, collection: &Arc<Collection>, document: &RawDocument) -> Result<()> {
         check_size(document)?;
+        check_time(collection, document)?;
         self.check_validator(collection, None, document)?;
         let id = id_of(document)?;
         let encoded_id = self.encode_id(collection, id)?;
@@ -727,6 +728,16 @@ fn check_size(document: &RawDocument) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Refuses a measurement of a time series without its time.
+fn check_time(collection: &Collection, document: &RawDocument) -> Result<()> {
+    let Some(series) = &collection.settings.time_series else { return Ok(()) };
+    let Ok(field) = series.get_str("timeField") else { return Ok(()) };
+    match get(document, field)? {
+        Some(RawBsonRef::DateTime(_)) => Ok(()),
+        _ => Err(Error::bad_value(format!("'{field}' must be present and contain a valid BSON UTC datetime value"))),
+    }
 }
 
 /// Refuses to write to a view.

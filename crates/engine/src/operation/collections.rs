@@ -273,7 +273,10 @@ impl EngineCollections {
             rawdoc! {
                 "name": spec.name(),
                 "key": spec.pattern().to_owned(),
-                "accesses": { "ops": 0_i64, "since": bson::DateTime::from_millis((self.engine.options.clock)()) },
+                "accesses": {
+                    "ops": self.engine.index_uses.of(collection.id, spec.name()),
+                    "since": bson::DateTime::from_millis(self.engine.index_uses.since_ms()),
+                },
                 "spec": spec.document().to_owned(),
             }
         };

@@ -244,6 +244,7 @@ impl Inner {
             Ok(())
         })?;
         self.counters.forget(collection.id);
+        self.index_uses.forget(collection.id, None);
         self.cursors.close_where(|cursor| cursor.namespace == collection.namespace);
         Ok(())
     }

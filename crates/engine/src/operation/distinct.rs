@@ -10,8 +10,9 @@ use crate::error::{Error, Result};
 use crate::key;
 use crate::namespace::Namespace;
 use crate::plan::Purpose;
-use bson::RawArrayBuf;
-use std::collections::HashSet;
+use bson::{RawArrayBuf, RawBson};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 /// Which field of which documents.
@@ -54,7 +55,8 @@ impl Inner {
             self.planned(&reading, collection, &query, context)?
         };
         context.block(|| {
-            let mut seen = HashSet::new();
+            let mut seen: BTreeMap<Vec<u8>, RawBson> = BTreeMap::new();
+            let mut bytes = 0;
             let mut number = 0_u64;
             while let Some(row) = rows.next()? {
                 if number % 256 == 0 {
@@ -65,16 +67,18 @@ impl Inner {
                     if let Some(value) = value {
                         let mut encoded = Vec::new();
                         key::encode(value, parsed.collator.as_deref(), &mut encoded)?;
-                        if seen.insert(encoded) {
-                            values.push(value);
+                        if let Entry::Vacant(fresh) = seen.entry(encoded) {
+                            bytes += fresh.key().len();
+                            fresh.insert(value.into());
                         }
                     }
                     Ok(false)
                 })?;
-                if values.as_bytes().len() > MAX_BATCH_BYTES {
+                if bytes > MAX_BATCH_BYTES {
                     return Err(Error::location(17217, "distinct too big, 16mb cap"));
                 }
             }
+            seen.values().for_each(|value| values.push(value.as_raw_bson_ref()));
             Ok(values)
         })
     }

@@ -228,6 +228,7 @@ impl Inner {
                     "dropIndexes": namespace.collection.as_str(), "index": index.spec.document().to_owned(),
                 };
                 statement.define(namespace, Some(collection.uuid), &detail)?;
+                self.index_uses.forget(collection.id, Some(index.spec.name()));
             }
             statement.put_collection(changed)
         })?;

@@ -91,7 +91,9 @@ impl Inner {
         context: &Context,
     ) -> Result<Rows> {
         let plan = plan::plan(&collection.target, query, &*reading.view, &self.plans)?;
-        Ok(Box::new(PlannedRows::new(plan.into_execution(), reading.cell.clone(), context)))
+        let execution = plan.into_execution();
+        self.index_uses.count(collection.id, &execution.indexes());
+        Ok(Box::new(PlannedRows::new(execution, reading.cell.clone(), context)))
     }
 
     /// The documents that match, in the query's order, each with its record key; skip and limit are not applied.

@@ -73,7 +73,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         }
         let body = ctx.body();
         let changes = body.iter().filter_map(|field| field.ok()).any(|(key, _)| OPTIONS.contains(&key.as_str()));
-        if changes || arguments.capped_size.is_some() || arguments.capped_max.is_some() {
+        if changes || arguments.timeseries.is_some() || arguments.capped_size.is_some() || arguments.capped_max.is_some() {
             let change = |old: &RawDocument| changed(old, body, &arguments);
             ctx.shared.engine.modify_options(&context, &namespace, change)?.durable().await?;
         }
@@ -172,6 +172,37 @@ fn check_expiry(arguments: &Arguments<'_>, collection: &Collection) -> Result<()
     }
 }
 
+/// The granularities, from fine to coarse, with the seconds that a bucket spans.
+const GRANULARITIES: &[(&str, i32)] = &[("seconds", 3_600), ("minutes", 86_400), ("hours", 2_592_000)];
+
+/// The options of a time series with a granularity that is at least as coarse.
+fn changed_series(old: RawBsonRef<'_>, new: Option<&RawDocument>) -> Result<RawDocumentBuf> {
+    let (RawBsonRef::Document(old), Some(new)) = (old, new) else {
+        return Err(Error::internal("a time series has no options"));
+    };
+    let Some(wanted) = new.get("granularity")? else { return Ok(old.to_owned()) };
+    let wanted = wanted.as_str().unwrap_or_default();
+    let rank = |name: &str| GRANULARITIES.iter().position(|known| known.0 == name);
+    let Some(coarser) = rank(wanted) else {
+        return Err(Error::bad_value(format!(
+            "Enumeration value '{wanted}' for field 'collMod.timeseries.granularity' is not a valid value."
+        )));
+    };
+    if rank(old.get_str("granularity").unwrap_or("seconds")).is_some_and(|rank| coarser < rank) {
+        return Err(invalid("Invalid transition for timeseries.granularity. Can only transition from 'seconds' to 'minutes' or 'minutes' to 'hours'."));
+    }
+    let mut series = RawDocumentBuf::new();
+    for element in old {
+        let (key, value) = element?;
+        match key.as_str() {
+            "granularity" => series.append(key, wanted),
+            "bucketMaxSpanSeconds" => series.append(key, GRANULARITIES[coarser].1),
+            _ => series.append(key, value),
+        }
+    }
+    Ok(series)
+}
+
 /// The options with those of the command in place of the old ones.
 fn changed(old: &RawDocument, body: &RawDocument, arguments: &Arguments<'_>) -> Result<RawDocumentBuf> {
     let given = |key: &str| -> Result<Option<RawBsonRef<'_>>> {
@@ -186,6 +217,10 @@ fn changed(old: &RawDocument, body: &RawDocument, arguments: &Arguments<'_>) -> 
         match (key.as_str(), given(key.as_str())?) {
             ("size", _) if arguments.capped_size.is_some() => options.put_some("size", arguments.capped_size),
             ("max", _) if arguments.capped_max.is_some() => options.put_some("max", arguments.capped_max),
+            ("timeseries", _) if arguments.timeseries.is_some() => {
+                let series = changed_series(value, arguments.timeseries)?;
+                options.put("timeseries", RawBsonRef::Document(&series));
+            }
             ("expireAfterSeconds", Some(RawBsonRef::String("off"))) => {}
             ("validator", Some(RawBsonRef::Document(validator))) if validator.is_empty() => {}
             (key, Some(new)) => options.put(key, new),
