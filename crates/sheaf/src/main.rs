@@ -19,6 +19,8 @@ struct Cli {
 enum Command {
     /// Serve a folder over MongoDB's wire protocol
     Serve(Box<serve::Arguments>),
+    /// Play a shop and a social scene, print what happened, and serve it
+    Demo(command::demo::Arguments),
     /// Check, show and compare models
     Model(command::model::Arguments),
     /// Advise how a model's relations are best stored, with costs and forecasts
@@ -30,6 +32,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(arguments) => serve::run(*arguments),
+        Command::Demo(arguments) => command::demo::run(arguments),
         Command::Model(arguments) => return command::model::run(arguments),
         Command::Advise(arguments) => return command::advise::run(arguments),
         Command::Plan(arguments) => return command::plan::run(arguments),

@@ -95,6 +95,8 @@ pub(crate) enum Failure {
     Close(engine::Error),
     /// The server can't be started.
     Server(wire::ConfigError),
+    /// The demo's scene went wrong.
+    Demo(String),
     /// The system refuses something we need.
     System(std::io::Error),
 }
@@ -106,6 +108,7 @@ impl fmt::Display for Failure {
             Failure::Log(reason) => write!(f, "logging: {reason}"),
             Failure::Engine(folder, error) => write!(f, "can't open the folder {}: {error}", folder.display()),
             Failure::Close(error) => write!(f, "the folder could not be closed in order: {error}"),
+            Failure::Demo(reason) => write!(f, "the demo failed: {reason}"),
             Failure::Server(error) => write!(f, "{error}"),
             Failure::System(error) => write!(f, "{error}"),
         }
@@ -211,6 +214,11 @@ async fn serve(arguments: Arguments, engine: Engine) -> Result<(), Failure> {
     server.serve(stop).await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Serves an engine on a port of the loopback interface until the process is told to stop.
+pub(crate) async fn serve_loopback(engine: Engine, port: u16) -> Result<(), Failure> {
+    serve(Arguments { port: Some(port), ..Arguments::default() }, engine).await
 }
 
 /// Ready once the process gets SIGTERM or SIGINT.

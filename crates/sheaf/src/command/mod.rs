@@ -1,6 +1,7 @@
 //! The subcommands that work on a model without a database.
 
 pub(crate) mod advise;
+pub(crate) mod demo;
 pub(crate) mod model;
 pub(crate) mod plan;
 

@@ -1,0 +1,228 @@
+//! `sheaf demo`: a shop and a social scene on the embedded store, with their models kept, then the MongoDB port.
+
+use crate::serve::{self, Failure};
+use bson::{DateTime, doc};
+use clap::Args;
+use commerce::{Line, OrderRequest, Product, Shop, Sku};
+use engine::Engine;
+use model::keep::Keeper;
+use model::keep::embedded::ModelHook;
+use model::problem::Sources;
+use social::Network;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::{Find, Store, Update};
+
+/// The models that the demo keeps, as they stand in `models/`.
+const SHOP: [(&str, &str); 2] = [
+    ("catalogue.sheaf.kdl", include_str!("../../../../models/shop/catalogue.sheaf.kdl")),
+    ("orders.sheaf.kdl", include_str!("../../../../models/shop/orders.sheaf.kdl")),
+];
+const SOCIAL: [(&str, &str); 1] =
+    [("social.sheaf.kdl", include_str!("../../../../models/social/social.sheaf.kdl"))];
+
+const BUYERS: usize = 200;
+const UNITS: i64 = 50;
+const FOLLOWERS: usize = 1_000;
+const POSTS: usize = 10;
+
+/// The flags.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct Arguments {
+    /// End after the scene instead of serving
+    #[arg(long)]
+    exit: bool,
+    /// Keep the data in this folder (default: in memory)
+    #[arg(long, value_name = "DIR", env = "SHEAF_DATA")]
+    data: Option<PathBuf>,
+    /// TCP port (0 takes any free one)
+    #[arg(long, value_name = "N", env = "SHEAF_PORT", default_value_t = 27017)]
+    port: u16,
+}
+
+/// A line of the table: what happened, how much of it, how fast.
+struct Row {
+    what: String,
+    result: String,
+    took: Duration,
+    count: u64,
+}
+
+/// Plays the scene, prints it, and serves.
+pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
+    let options = engine::Options::system();
+    let (engine, temporary) = match &arguments.data {
+        Some(folder) => {
+            let engine = Engine::open(folder, options).map_err(|error| Failure::Engine(folder.clone(), error))?;
+            (engine, None)
+        }
+        None => {
+            let folder = std::env::temp_dir().join(format!("sheaf-demo-{}", std::process::id()));
+            let engine = Engine::open(&folder, options).map_err(|error| Failure::Engine(folder.clone(), error))?;
+            (engine, Some(folder))
+        }
+    };
+    for (database, sources) in [("shop", &SHOP[..]), ("social", &SOCIAL[..])] {
+        engine.add_hook(Arc::new(ModelHook::new(keeper(sources)?, database)));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let rows = runtime.block_on(scene(&Store::embedded(engine.clone())));
+    let outcome = rows.map_err(|error| Failure::Demo(error.to_string())).and_then(|rows| {
+        print(&rows);
+        if arguments.exit { Ok(()) } else { serve_on(&runtime, engine.clone(), arguments.port) }
+    });
+    engine.close().map_err(Failure::Close)?;
+    if let Some(folder) = temporary {
+        std::fs::remove_dir_all(folder)?;
+    }
+    outcome
+}
+
+fn keeper(files: &[(&str, &str)]) -> Result<Keeper, Failure> {
+    let mut sources = Sources::default();
+    for (name, text) in files {
+        sources.push((*name).to_owned(), (*text).to_owned());
+    }
+    let checked = model::parse(sources).map_err(|problems| Failure::Demo(format!("{problems:?}")))?;
+    Keeper::new(&checked.model).map_err(|error| Failure::Demo(error.to_string()))
+}
+
+async fn scene(store: &Store) -> Result<Vec<Row>, Box<dyn std::error::Error + Send + Sync>> {
+    let run = format!("{:x}", DateTime::now().timestamp_millis());
+    let mut rows = shop_scene(store, &run).await?;
+    rows.extend(social_scene(store, &run).await?);
+    Ok(rows)
+}
+
+type Scene = Result<Vec<Row>, Box<dyn std::error::Error + Send + Sync>>;
+
+async fn shop_scene(store: &Store, run: &str) -> Scene {
+    let shop = Shop::new(store.clone(), "shop");
+    shop.ensure_indexes().await?;
+    let mut rows = Vec::new();
+    let begun = Instant::now();
+    let buyers: Vec<_> = (0..BUYERS)
+        .map(|buyer| doc! { "_id": format!("{run}-buyer-{buyer}"), "username": format!("{run} buyer {buyer}"), "phone": "" })
+        .collect();
+    store.collection("shop", "users").insert_many(buyers, None).await?;
+    rows.push(row("buyers signed up", format!("{BUYERS} users"), begun, BUYERS as u64));
+
+    let (product, sku) = (format!("{run}-lamp"), format!("{run}-lamp-brass"));
+    shop.add_product(&Product {
+        id: product.clone(),
+        name: "Desk lamp".into(),
+        price_minor: 4_900,
+        currency: "EUR".into(),
+        image_url: "https://example.com/lamp.jpg".into(),
+    })
+    .await?;
+    shop.add_sku(&Sku { id: sku.clone(), product_id: product, price_minor: 4_900, quantity: UNITS }).await?;
+
+    let begun = Instant::now();
+    let mut orders = tokio::task::JoinSet::new();
+    for buyer in 0..BUYERS {
+        let request = OrderRequest {
+            number: format!("{run}-{buyer}"),
+            buyer: format!("{run}-buyer-{buyer}"),
+            lines: vec![Line { sku: sku.clone(), quantity: 1 }],
+            city: ["Lyon", "Porto", "Ghent"][buyer % 3].into(),
+        };
+        let shop = shop.clone();
+        orders.spawn(async move { (request.number.clone(), shop.place_order(&request).await) });
+    }
+    let (mut sold, mut refused) = (Vec::new(), 0);
+    while let Some(outcome) = orders.join_next().await {
+        match outcome? {
+            (number, Ok(_)) => sold.push(number),
+            (_, Err(commerce::Error::OutOfStock { .. })) => refused += 1,
+            (_, Err(other)) => return Err(other.into()),
+        }
+    }
+    let left = shop.available(&sku).await?.unwrap_or_default();
+    let result = format!("{} sold, {refused} refused, {left} left; ledger says {}", sold.len(), shop.ledger_total(&sku).await?);
+    rows.push(row(&format!("{BUYERS} buyers at once for {UNITS} lamps"), result, begun, BUYERS as u64));
+
+    let begun = Instant::now();
+    let orders = store.collection("shop", "orders");
+    for number in &sold {
+        let pay = doc! { "$set": { "status": "paid" } };
+        orders.update_one(doc! { "orderNumber": number }, pay, Update::default(), None).await?;
+    }
+    let number = sold.first().cloned().unwrap_or_default();
+    let order = orders.find_one(doc! { "orderNumber": &number }, None).await?.unwrap_or_default();
+    let user = doc! { "_id": order.get_str("userId").unwrap_or_default() };
+    let user = store.collection("shop", "users").find_one(user, None).await?.unwrap_or_default();
+    let kept = format!("kept on the buyer: {} order, {} cents", number_of(&user, "orderCount"), number_of(&user, "totalSpent"));
+    rows.push(row("orders paid", kept, begun, sold.len() as u64));
+
+    store.collection("shop", "products").update_many(doc! {}, doc! { "$set": { "price": 5_900_i64 } }, Update::default(), None).await?;
+    let price = order.get_array("items")?.first().and_then(|item| item.as_document()).map_or(0, |item| number_of(item, "unitPrice"));
+    rows.push(Row { what: "the lamp now costs 5900".into(), result: format!("the order still says {price}"), took: Duration::ZERO, count: 0 });
+
+    let refusal = orders.update_one(doc! { "orderNumber": &number }, doc! { "$set": { "status": "signed" } }, Update::default(), None).await;
+    let said = refusal.err().map_or("was let through".to_owned(), |error| error.message);
+    rows.push(Row { what: "signing an order that was not shipped".into(), result: said, took: Duration::ZERO, count: 0 });
+    Ok(rows)
+}
+
+async fn social_scene(store: &Store, run: &str) -> Scene {
+    let network = Network::new(store.clone(), "social");
+    network.ensure_indexes().await?;
+    let mut rows = Vec::new();
+    let author = network.add_user(&format!("{run} ada")).await?;
+    let begun = Instant::now();
+    let mut reader = author;
+    for number in 0..FOLLOWERS {
+        reader = network.add_user(&format!("{run} reader {number}")).await?;
+        network.follow(reader, author).await?;
+    }
+    let ada = store.collection("social", "users").find_one(doc! { "_id": author }, None).await?.unwrap_or_default();
+    let kept = format!("kept on the author: {} followers", number_of(&ada, "followerCount"));
+    rows.push(row("users who follow ada", kept, begun, 2 * FOLLOWERS as u64));
+    let begun = Instant::now();
+    let mut pushed = 0;
+    for number in 0..POSTS {
+        pushed += network.post(author, &format!("post number {number}")).await?.readers;
+    }
+    rows.push(row(&format!("{POSTS} posts pushed to their readers"), format!("{pushed} inbox entries"), begun, pushed));
+    let begun = Instant::now();
+    let feed = network.feed(reader, 3).await?;
+    let titles: Vec<_> = feed.iter().map(|item| item.content.as_str()).collect();
+    rows.push(row("a reader's feed, newest first", titles.join(", "), begun, 1));
+    let page = Find { limit: 1, ..Find::default() };
+    store.collection("social", "posts").find(doc! { "authorId": author }, page, None).await?;
+    Ok(rows)
+}
+
+fn number_of(document: &bson::Document, field: &str) -> i64 {
+    match document.get(field) {
+        Some(bson::Bson::Int32(number)) => i64::from(*number),
+        Some(bson::Bson::Int64(number)) => *number,
+        _ => 0,
+    }
+}
+
+fn row(what: &str, result: String, begun: Instant, count: u64) -> Row {
+    Row { what: what.to_owned(), result, took: begun.elapsed(), count }
+}
+
+#[expect(clippy::print_stdout, reason = "the demo's purpose")]
+fn print(rows: &[Row]) {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+    table.set_header(["what", "result", "took", "a second"]);
+    for row in rows {
+        let took = if row.took.is_zero() { String::new() } else { format!("{:.1} ms", row.took.as_secs_f64() * 1000.0) };
+        let rate = if row.count > 1 { format!("{:.0}", row.count as f64 / row.took.as_secs_f64()) } else { String::new() };
+        table.add_row([&row.what, &row.result, &took, &rate]);
+    }
+    println!("{table}");
+    println!("Every write above was flushed to disk before it was acknowledged.");
+}
+
+#[expect(clippy::print_stdout, reason = "the demo's purpose")]
+fn serve_on(runtime: &tokio::runtime::Runtime, engine: Engine, port: u16) -> Result<(), Failure> {
+    println!("Look around:  mongosh mongodb://127.0.0.1:{port}/shop     (Ctrl-C ends the demo)");
+    runtime.block_on(serve::serve_loopback(engine, port))
+}
