@@ -314,8 +314,8 @@ fn many_equalities(nodes: &[Node], subject: Subject<'_>, matching: &Matching<'_,
     for node in &nodes[..count] {
         let Node::Path { test, .. } = node else { continue };
         let Some(wanted) = test.equality() else { continue };
-        let found = holds(&values, wanted, test.collator())?;
-        if !found && !(missing && wanted == RawBsonRef::Null) {
+        let null_stands_for_missing = missing && wanted == RawBsonRef::Null;
+        if !null_stands_for_missing && !holds(&values, wanted, test.collator())? {
             return Ok(None);
         }
     }
