@@ -10,7 +10,7 @@ use engine::{Code, Error, Result};
 /// The largest size of a capped collection.
 const MAX_CAPPED_BYTES: i64 = 1 << 50;
 /// The largest bucket of a time-series collection: a year.
-const MAX_BUCKET_SECONDS: i64 = 31_536_000;
+pub(super) const MAX_BUCKET_SECONDS: i64 = 31_536_000;
 /// Storage engines that options may be given for; ours takes none of theirs.
 const STORAGE_ENGINES: &[&str] = &["wiredTiger"];
 
@@ -166,7 +166,8 @@ fn put_time_series(options: &mut Writer, value: RawBsonRef<'_>) -> Result<()> {
     Ok(())
 }
 
-fn span_of(granularity: &str) -> i32 {
+/// The seconds that a bucket spans at a granularity.
+pub(super) fn span_of(granularity: &str) -> i32 {
     match granularity {
         "minutes" => 86_400,
         "hours" => 2_592_000,

@@ -1,5 +1,6 @@
 //! `distinct`: the different values of a field.
 
+use super::arguments::Uuid;
 use super::documents::{Hint, to_owned};
 use super::{Command, Context, Flag, Run, arguments};
 use crate::auth::{Action, Rights};
@@ -27,7 +28,7 @@ arguments! {
         query: Option<&'a RawDocument> = "query",
         hint: Option<Hint<'a>> = "hint",
         collation: Option<&'a RawDocument> = "collation",
-        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        uuid: Option<Uuid<'a>> = "collectionUUID",
         raw_data: Flag = "rawData",
     }
 }
