@@ -342,10 +342,11 @@ macro_rules! arguments {
             $($(#[$field_meta:meta])* $field:ident: $kind:ty = $key:literal),* $(,)?
         }
     ) => {
+        // Some fields are known only so that they are checked and not refused.
+        #[allow(dead_code)]
         $(#[$meta])*
         pub(crate) struct $name<$life> {
             $($(#[$field_meta])* pub(crate) $field: $kind,)*
-            #[allow(dead_code)]
             whole: &$life ::bson::RawDocument,
         }
 

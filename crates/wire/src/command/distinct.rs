@@ -6,7 +6,6 @@ use super::{Command, Context, Flag, Run, arguments};
 use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use bson::RawDocument;
-use bson::raw::RawBsonRef;
 use engine::operation::{Distinct, Query};
 use engine::{Error, Result};
 

@@ -27,7 +27,7 @@ pub(crate) static COMMAND: Command = Command {
 
 /// An integer that has to be of type `long`.
 #[derive(Clone, Copy)]
-struct Long(i64);
+pub(crate) struct Long(i64);
 
 impl<'a> Field<'a> for Long {
     fn from_value(path: Path<'_>, value: RawBsonRef<'a>) -> Result<Self> {

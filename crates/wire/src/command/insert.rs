@@ -7,7 +7,6 @@ use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use crate::state::count;
 use bson::RawArray;
-use bson::raw::RawBsonRef;
 use engine::operation::{Insert, InsertReply};
 
 /// The command.
