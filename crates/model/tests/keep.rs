@@ -509,44 +509,82 @@ fn many_copies_follow_in_batches() {
     recount(&shop);
 }
 
+/// A source of numbers, the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// One random write; refused ones (a duplicate id and the like) are part of the game.
+fn random_write(shop: &Shop, context: &Context, dice: &mut Dice) -> Result<usize, engine::Error> {
+    let (user, id, total) = (dice.below(5) as i32, dice.below(25) as i32, dice.below(50) as i64);
+    let status = ["created", "paid", "shipped"][dice.below(3) as usize];
+    let name = format!("n{total}");
+    match dice.below(13) {
+        0 => shop.insert_as(context, "users", doc! { "_id": user, "name": name }).map(|()| 1),
+        1 => shop.update_as(context, "users", doc! { "_id": user }, doc! { "$set": { "name": name } }),
+        2 if dice.below(4) == 0 => shop.delete_as(context, "users", doc! { "_id": user }),
+        2 => shop.update_as(context, "users", doc! { "_id": user }, doc! { "name": name }),
+        3..6 => {
+            let mut new = order(id, user, status, total);
+            new.insert("at", dice.below(9) as i32);
+            let item = doc! { "line": 1, "productId": dice.below(3) as i32, "quantity": dice.below(4) as i32 };
+            new.insert("items", vec![item]);
+            shop.insert_as(context, "orders", new).map(|()| 1)
+        }
+        6 => shop.update_as(context, "orders", doc! { "userId": user }, doc! { "$set": { "status": status } }),
+        7 => {
+            let change = doc! { "$set": { "userId": user, "at": dice.below(9) as i32 } };
+            shop.update_as(context, "orders", doc! { "_id": id }, change)
+        }
+        8 => shop.update_as(context, "orders", doc! { "_id": id }, doc! { "$inc": { "total": total } }),
+        9 => shop.delete_as(context, "orders", doc! { "_id": id }),
+        10 => shop.insert_as(context, "friends", doc! { "from": user, "to": 9 - user, "kind": "close" }).map(|()| 1),
+        11 => shop.update_as(context, "orders", doc! { "_id": id }, doc! { "$unset": { "total": 1, "userId": 1 } }),
+        _ => shop.delete_as(context, "friends", doc! { "from": user }),
+    }
+}
+
 #[test]
 fn random_writes_leave_no_drift() {
     let shop = Shop::new();
-    let mut seed = 42_u64;
-    let mut random = move |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % below
-    };
-    let statuses = ["created", "paid", "shipped"];
-    for round in 0..250 {
-        let user = random(5) as i32;
-        let id = random(25) as i32;
-        let status = statuses[random(3) as usize];
-        let total = random(50) as i64;
-        // Refused writes (a duplicate id and the like) are part of the game.
-        let _ = match random(12) {
-            0 => shop.insert("users", doc! { "_id": user, "name": format!("n{total}") }).map(|()| 1),
-            1 => shop.update("users", doc! { "_id": user }, doc! { "$set": { "name": format!("n{total}") } }),
-            2 if random(4) == 0 => shop.delete("users", doc! { "_id": user }),
-            3..6 => {
-                let mut new = order(id, user, status, total);
-                new.insert("at", random(9) as i32);
-                new.insert(
-                    "items",
-                    vec![doc! { "line": 1, "productId": random(3) as i32, "quantity": random(4) as i32 }],
-                );
-                shop.insert("orders", new).map(|()| 1)
-            }
-            6 => shop.update("orders", doc! { "userId": user }, doc! { "$set": { "status": status } }),
-            7 => shop.update("orders", doc! { "_id": id }, doc! { "$set": { "userId": user, "at": random(9) as i32 } }),
-            8 => shop.update("orders", doc! { "_id": id }, doc! { "$inc": { "total": total } }),
-            9 => shop.delete("orders", doc! { "_id": id }),
-            10 => shop.insert("friends", doc! { "from": user, "to": 9 - user, "kind": "close" }).map(|()| 1),
-            _ => shop.delete("friends", doc! { "from": user }),
-        };
+    let mut dice = Dice(42);
+    for round in 0..2_000 {
+        let _ = random_write(&shop, &Context::default(), &mut dice);
         if round % 50 == 0 {
             recount(&shop);
         }
     }
     recount(&shop);
+}
+
+#[test]
+fn random_transactions_leave_no_drift() {
+    for seed in 0..6 {
+        let shop = Shop::new();
+        let mut dice = Dice(seed);
+        let mut committed = 0;
+        for number in 1..=150 {
+            let writes = 1 + dice.below(6);
+            let mut failed = false;
+            for write in 0..writes {
+                failed |= random_write(&shop, &transaction(number, write == 0), &mut dice).is_err();
+            }
+            let context = transaction(number, false);
+            if failed || dice.below(5) == 0 {
+                let _ = shop.engine.abort_transaction(&context);
+            } else if shop.engine.commit_transaction(&context).and_then(engine::Written::wait).is_ok() {
+                committed += 1;
+            }
+            if dice.below(3) == 0 {
+                let _ = random_write(&shop, &Context::default(), &mut dice);
+            }
+            recount(&shop);
+        }
+        assert!(committed > 30, "only {committed} transactions of seed {seed} were committed");
+    }
 }

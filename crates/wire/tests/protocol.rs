@@ -173,7 +173,7 @@ async fn a_frame_that_never_ends_closes_the_connection_but_an_idle_one_stays() {
 #[tokio::test]
 async fn large_requests_wait_for_memory_instead_of_taking_it() {
     let address = start(Config { request_memory_bytes: 1 << 20, read_timeout: PATIENCE, ..config() }).await;
-    let large = message(0, &doc! { "ping": 1, "x": "y".repeat(900_000), "$db": "admin" });
+    let large = message(0, &doc! { "ping": 1, "comment": "y".repeat(900_000), "$db": "admin" });
     let clients: Vec<JoinHandle<Option<i32>>> = (0..8)
         .map(|_| {
             let large = large.clone();

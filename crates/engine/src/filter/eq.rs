@@ -63,6 +63,10 @@ impl Predicate for Equal {
         Some(self.value.as_raw_bson_ref())
     }
 
+    fn collator(&self) -> Option<&Collator> {
+        self.collator.as_deref()
+    }
+
     fn needs_existence(&self) -> bool {
         !matches!(self.value, RawBson::Null)
     }

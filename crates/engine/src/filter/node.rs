@@ -2,10 +2,11 @@
 
 use super::{Bounds, IndexTraits, Predicate, expr::ExprCondition, json_schema::JsonSchema};
 use crate::document::traverse;
-use crate::document::{FieldPath, collation::Collator};
+use crate::document::{FieldPath, collation::Collator, compare_values};
 use crate::error::Result;
 use crate::expression::Environment;
 use bson::{RawBsonRef, RawDocument};
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -152,6 +153,10 @@ impl Node {
     pub(super) fn matches<'n>(&'n self, subject: Subject<'_>, matching: &mut Matching<'_, 'n>) -> Result<bool> {
         match self {
             Node::And(nodes) => {
+                let nodes = match many_equalities(nodes, subject, matching)? {
+                    None => return Ok(false),
+                    Some(decided) => &nodes[decided..],
+                };
                 for node in nodes {
                     if !node.matches(subject, matching)? {
                         matching.position = None;
@@ -271,6 +276,64 @@ impl Node {
 fn sorted(mut nodes: Vec<Node>) -> Vec<Node> {
     nodes.sort_by(|a, b| (a.kind_rank(), a.own_path()).cmp(&(b.kind_rank(), b.own_path())));
     nodes
+}
+
+/// From how many equalities on one path on they are looked up among the path's values instead of one by one: `$all` of
+/// thousands of values on an array of thousands of elements.
+const MANY_EQUALITIES: usize = 32;
+
+/// Decides a conjunction's first parts at once where they are many equalities on one path: how many parts hold, none when
+/// one does not.
+fn many_equalities(nodes: &[Node], subject: Subject<'_>, matching: &Matching<'_, '_>) -> Result<Option<usize>> {
+    let Subject::Document(document) = subject else { return Ok(Some(0)) };
+    let Some(Node::Path { path, test }) = nodes.first() else { return Ok(Some(0)) };
+    if nodes.len() < MANY_EQUALITIES || matching.record {
+        return Ok(Some(0));
+    }
+    let equality = |node: &Node| matches!(node, Node::Path { path: own, test } if own == path && test.name() == "$eq");
+    let count = nodes.iter().take_while(|node| equality(node)).count();
+    if count < MANY_EQUALITIES {
+        return Ok(Some(0));
+    }
+    let (mut values, mut missing) = (Vec::new(), false);
+    traverse::visit(document, path.as_str(), test.leaf(), &mut |value, _| {
+        missing |= value.is_none();
+        values.extend(value);
+        Ok(false)
+    })?;
+    let mut failure = None;
+    values.sort_by(|a, b| {
+        compare_values(*a, *b, test.collator()).unwrap_or_else(|error| {
+            failure = Some(error);
+            Ordering::Equal
+        })
+    });
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    for node in &nodes[..count] {
+        let Node::Path { test, .. } = node else { continue };
+        let Some(wanted) = test.equality() else { continue };
+        let null_stands_for_missing = missing && wanted == RawBsonRef::Null;
+        if !null_stands_for_missing && !holds(&values, wanted, test.collator())? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(count))
+}
+
+/// Whether sorted values hold one.
+fn holds(values: &[RawBsonRef<'_>], wanted: RawBsonRef<'_>, collator: Option<&Collator>) -> Result<bool> {
+    let (mut low, mut high) = (0, values.len());
+    while low < high {
+        let middle = (low + high) / 2;
+        match compare_values(values[middle], wanted, collator)? {
+            Ordering::Equal => return Ok(true),
+            Ordering::Less => low = middle + 1,
+            Ordering::Greater => high = middle,
+        }
+    }
+    Ok(false)
 }
 
 /// Whether all parts are equalities on one path: such a disjunction is one condition, and its match has a position.

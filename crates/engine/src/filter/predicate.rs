@@ -1,6 +1,7 @@
 //! What a condition on one path must be able to do.
 
 use super::{Bounds, Node};
+use crate::document::collation::Collator;
 use crate::document::traverse::Leaf;
 use crate::error::Result;
 use crate::expression::Environment;
@@ -53,6 +54,11 @@ pub trait Predicate: Debug + Send + Sync {
 
     /// The value that it demands equality with.
     fn equality(&self) -> Option<RawBsonRef<'_>> {
+        None
+    }
+
+    /// The collation that it compares strings by.
+    fn collator(&self) -> Option<&Collator> {
         None
     }
 

@@ -32,6 +32,22 @@ fn null_missing_and_arrays() {
 }
 
 #[test]
+fn many_values_of_all_are_looked_up_at_once() {
+    let numbers = |count: i32| {
+        let mut array = bson::RawArrayBuf::new();
+        (0..count).for_each(|number| array.push(number));
+        array
+    };
+    let all = |count| rawdoc! { "a": { "$all": numbers(count) }, "b": 1 };
+    assert!(matches(all(500), rawdoc! { "a": numbers(600), "b": 1 }));
+    assert!(!matches(all(500), rawdoc! { "a": numbers(499), "b": 1 }));
+    assert!(!matches(all(500), rawdoc! { "a": numbers(600), "b": 2 }));
+    assert!(!matches(all(500), rawdoc! { "b": 1 }));
+    let position = filter(all(40)).matched_position(&rawdoc! { "a": numbers(50), "b": 1 }, &Environment::fixed());
+    assert_eq!(position.unwrap().map(|found| found.1), Some(39));
+}
+
+#[test]
 fn the_position_is_that_of_the_last_array_condition() {
     let position = |filter_document, document: RawDocumentBuf| {
         let found = filter(filter_document).matched_position(&document, &Environment::fixed()).unwrap();

@@ -44,22 +44,22 @@ impl WildcardScope {
         let id = given.iter().find(|(path, _)| path == "_id").map(|(_, include)| *include);
         given.retain(|(path, _)| path != "_id");
         let includes = given.first().map_or(id.unwrap_or(false), |(_, include)| *include);
+        let mut paths: Vec<String> = Vec::new();
+        for (path, _) in &given {
+            if let Some(other) = paths.iter().find(|other| path == *other || is_below(path, other)) {
+                return Err(Error::location(31249, format!("Path collision at {path} remaining portion of {other}")));
+            }
+            if let Some(other) = paths.iter().find(|other| is_below(other, path)) {
+                return Err(Error::location(31250, format!("Path collision at {path}: {other} is below it")));
+            }
+            paths.push(path.clone());
+        }
         if let Some((path, include)) = given.iter().find(|(_, include)| *include != includes) {
             return Err(if *include {
                 Error::location(31253, format!("Cannot do inclusion on field {path} in exclusion projection"))
             } else {
                 Error::location(31254, format!("Cannot do exclusion on field {path} in inclusion projection"))
             });
-        }
-        let mut paths: Vec<String> = Vec::new();
-        for (path, _) in given {
-            if let Some(other) = paths.iter().find(|other| path == **other || is_below(&path, other)) {
-                return Err(Error::location(31249, format!("Path collision at {path} remaining portion of {other}")));
-            }
-            if let Some(other) = paths.iter().find(|other| is_below(other, &path)) {
-                return Err(Error::location(31250, format!("Path collision at {path}: {other} is below it")));
-            }
-            paths.push(path);
         }
         Ok(WildcardScope { root, includes, paths, id: id.unwrap_or(false) })
     }
@@ -74,6 +74,11 @@ impl WildcardScope {
         }
         let named = self.paths.iter().any(|other| path == other || is_below(path, other));
         named == self.includes
+    }
+
+    /// Whether all values below a path are indexed.
+    pub fn covers_below(&self, path: &str) -> bool {
+        self.covers(path) && (self.includes || !self.paths.iter().any(|other| is_below(other, path)))
     }
 
     /// Whether a value at or below a path is indexed.

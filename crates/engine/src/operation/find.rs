@@ -122,6 +122,11 @@ impl Engine {
         self.inner.cursors.close(id)
     }
 
+    /// How an open cursor ends and waits; none if there is no such cursor, or if it is in use.
+    pub fn cursor_tailing(&self, id: i64) -> Option<Tailing> {
+        self.inner.cursors.get(id).ok()?.try_lock().map(|cursor| cursor.tailing)
+    }
+
     /// How many cursors are open.
     pub fn open_cursors(&self) -> usize {
         self.inner.cursors.len()

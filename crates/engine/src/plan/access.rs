@@ -6,6 +6,7 @@
 //! `{"a.b": 1, "a.c": 2}` may be met by two elements, unless `$elemMatch` binds the conditions to one.
 
 use super::bounds;
+use super::eligible::needs_existence;
 use super::node::{IndexScan, ScanField, WILDCARD_PATH, has_position, text};
 use super::{IndexInfo, IndexKind, Query};
 use crate::error::Result;
@@ -255,61 +256,107 @@ fn is_decidable(condition: &Condition, scan: &IndexScan) -> bool {
     }
 }
 
-/// The scans of a wildcard index: one for each path that conditions name and the index covers.
+/// The scans of a wildcard index: one for each path that conditions name and the index covers, and one of all paths where
+/// another field comes first.
 fn wildcard_accesses(index: &IndexInfo, parts: &[&Condition], query: &Query) -> Result<Vec<Access>> {
-    let scope = index.spec.wildcard().expect("it is a wildcard index");
     let mut paths = Vec::new();
     for part in parts {
-        gather_paths(part, &mut paths);
+        gather_paths(part, "", &mut paths);
     }
     let mut found = Vec::new();
-    for path in paths {
-        let exists = parts.iter().any(|part| part.needs_existence_of(&path));
-        if !scope.covers(&path) || has_position(&path) || !exists {
-            continue;
-        }
-        let fields = index.scan_fields(Some(&path));
-        let at = fields.iter().position(|field| field.path == WILDCARD_PATH).expect("a wildcard's path is stored") + 1;
-        let candidates = candidates(index, &fields[at], parts, query)?;
-        let usable: Vec<&Candidate> = candidates.iter().filter(|one| one.element.is_none()).collect();
-        if usable.is_empty() {
-            continue;
-        }
-        let all = usable.iter().all(|one| one.bounds.intervals.is_all());
-        let on_objects =
-            usable.iter().any(|one| !one.bounds.intervals.is_all() && holds_objects(&one.bounds.intervals));
-        if on_objects {
-            continue;
-        }
-        let mut intervals = vec![Interval::point(text(&path))];
-        if all {
-            // Whatever lies below the path exists as well.
+    for path in &paths {
+        found.extend(wildcard_access(index, path, parts, query)?);
+    }
+    if index.spec.fields().first().is_some_and(|field| !field.kind.is_wildcard()) {
+        found.push(access(index, index.scan_fields(None), parts, query, None)?);
+    }
+    Ok(found)
+}
+
+/// The scan of a wildcard index for one path, if every match must have a key under it.
+fn wildcard_access(index: &IndexInfo, path: &str, parts: &[&Condition], query: &Query) -> Result<Option<Access>> {
+    let scope = index.spec.wildcard().expect("it is a wildcard index");
+    let exists = parts.iter().any(|part| needs_existence(part, path) || element_needs(part, path));
+    if !scope.covers(path) || !exists {
+        return Ok(None);
+    }
+    let mut fields = index.scan_fields(Some(path));
+    let at = fields.iter().position(|field| field.path == WILDCARD_PATH).expect("a wildcard's path is stored") + 1;
+    let candidates = candidates(index, &fields[at], parts, query)?;
+    let narrow = |one: &Candidate| !one.bounds.intervals.is_all() && !holds_objects(&one.bounds.intervals);
+    let over_arrays = fields[at].arrays != 0;
+    let spellings = spellings(path, over_arrays);
+    let mut intervals: Vec<Interval> = spellings.iter().map(|path| Interval::point(text(path))).collect();
+    // At a position may lie an array, which is stored as one value.
+    let nested = over_arrays && has_position(path);
+    if nested || candidates.is_empty() || !candidates.iter().all(narrow) {
+        // Whatever lies below the path makes it exist as well; then the values say nothing.
+        for path in &spellings {
+            if !scope.covers_below(path) {
+                return Ok(None);
+            }
             intervals.push(Interval {
                 low: Bound::Included(text(&format!("{path}."))),
                 high: Bound::Excluded(text(&format!("{path}/"))),
             });
         }
-        let access = access(index, fields, parts, query, Some(Intervals(intervals)))?;
-        found.push(access);
+        fields[at].path = format!("{path}.*");
+    } else if !spellings.iter().all(|path| scope.covers(path)) {
+        return Ok(None);
     }
-    Ok(found)
+    let paths = Intervals::from_unsorted(intervals, None)?;
+    let mut access = access(index, fields, parts, query, Some(paths))?;
+    access.scan.fields[at].path = path.to_owned();
+    access.is_bounded = true;
+    Ok(Some(access))
 }
 
-fn gather_paths(condition: &Condition, paths: &mut Vec<String>) {
-    match condition {
-        Condition::Path { path, .. } if !paths.iter().any(|known| known == path.as_str()) => {
-            paths.push(path.as_str().to_owned());
+/// The paths under which a value may be stored: over arrays, numbers in a path may be positions, which are not stored.
+fn spellings(path: &str, over_arrays: bool) -> Vec<String> {
+    let mut paths: Vec<String> = vec![String::new()];
+    for part in path.split('.') {
+        let join = |start: &String| if start.is_empty() { part.to_owned() } else { format!("{start}.{part}") };
+        let longer: Vec<String> = paths.iter().map(join).collect();
+        if over_arrays && has_position(part) {
+            paths.extend(longer);
+        } else {
+            paths = longer;
         }
-        Condition::And(parts) => parts.iter().for_each(|part| gather_paths(part, paths)),
+    }
+    paths
+}
+
+/// Whether a condition on an array's elements needs the path in one of them.
+fn element_needs(condition: &Condition, path: &str) -> bool {
+    let Condition::Path { path: own, test } = condition else { return false };
+    let rest = path.strip_prefix(own.as_str()).and_then(|rest| rest.strip_prefix('.'));
+    match (test.elements(), rest) {
+        (Some((inner, true)), Some(rest)) => needs_existence(inner, rest) || element_needs(inner, rest),
+        _ => false,
+    }
+}
+
+fn gather_paths(condition: &Condition, prefix: &str, paths: &mut Vec<String>) {
+    match condition {
+        Condition::Path { path, test } => {
+            let path = if prefix.is_empty() { path.as_str().to_owned() } else { format!("{prefix}.{}", path.as_str()) };
+            if let Some((inner, true)) = test.elements() {
+                gather_paths(inner, &path, paths);
+            }
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        Condition::And(parts) => parts.iter().for_each(|part| gather_paths(part, prefix, paths)),
+        Condition::Not { node, .. } => gather_paths(node, prefix, paths),
         _ => {}
     }
 }
 
-/// Whether documents or arrays lie within intervals: a wildcard index holds what is in them instead.
+/// Whether documents or arrays lie within intervals: a wildcard index holds what is in them instead, but for empty ones.
 fn holds_objects(intervals: &Intervals) -> bool {
     let object = RawBson::Document(bson::rawdoc! { "a": 1 });
     let array = RawBson::Array(bson::RawArrayBuf::new());
-    let holds = |value: &RawBson| intervals.contains(value.as_raw_bson_ref(), None).unwrap_or(true);
     let starts_there = |bound: &Bound<RawBson>| match bound {
         Bound::Included(value) | Bound::Excluded(value) => matches!(value, RawBson::Document(_) | RawBson::Array(_)),
         Bound::Unbounded => false,
@@ -320,6 +367,15 @@ fn holds_objects(intervals: &Intervals) -> bool {
         Bound::Excluded(RawBson::Array(array)) => !array.is_empty(),
         bound => starts_there(bound),
     };
-    let touches = |one: &Interval| starts_there(&one.low) || ends_there(&one.high);
-    holds(&object) || holds(&array) || intervals.0.iter().any(touches)
+    let is_empty_value = |one: &Interval| match one.as_point() {
+        Some(RawBson::Document(document)) => document.is_empty(),
+        Some(RawBson::Array(array)) => array.is_empty(),
+        _ => false,
+    };
+    let holds = |one: &Interval| {
+        let alone = Intervals(vec![one.clone()]);
+        let within = |value: &RawBson| alone.contains(value.as_raw_bson_ref(), None).unwrap_or(true);
+        starts_there(&one.low) || ends_there(&one.high) || within(&object) || within(&array)
+    };
+    intervals.0.iter().any(|one| !is_empty_value(one) && holds(one))
 }

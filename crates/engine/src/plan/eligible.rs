@@ -28,7 +28,7 @@ pub(super) fn holds_matches_of(index: &IndexInfo, condition: &Condition, query: 
 }
 
 /// Whether no document without the field can match; a negated equality with null says so too.
-fn needs_existence(condition: &Condition, path: &str) -> bool {
+pub(super) fn needs_existence(condition: &Condition, path: &str) -> bool {
     if condition.needs_existence_of(path) {
         return true;
     }
@@ -36,7 +36,11 @@ fn needs_existence(condition: &Condition, path: &str) -> bool {
         Condition::And(parts) => parts.iter().any(|part| needs_existence(part, path)),
         Condition::Or(parts) => parts.iter().all(|part| needs_existence(part, path)),
         Condition::Not { node, .. } => match &**node {
-            Condition::Path { path: own, test } => own.as_str() == path && !test.needs_existence(),
+            // Only of a plain field: a path into an array without such fields equals no null, and yet is not there.
+            Condition::Path { path: own, test } => {
+                let equals_null = matches!(test.name(), "$eq" | "$in" | "$gte" | "$lte") && !test.needs_existence();
+                own.as_str() == path && !path.contains('.') && equals_null
+            }
             _ => false,
         },
         _ => false,

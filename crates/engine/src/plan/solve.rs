@@ -96,8 +96,8 @@ fn indexed(target: &Target, query: &Query, hint: Option<Hint<'_>>) -> Result<Vec
             solutions.extend(clustered(target, query, index, forced)?);
             continue;
         }
-        let hinted_sparse = forced && index.spec.partial().is_none();
-        if !(holds_all_matches(index, query)? || hinted_sparse) {
+        // A hint is followed even where the index leaves documents out.
+        if !forced && !holds_all_matches(index, query)? {
             continue;
         }
         for access in accesses(index, &conditions, query)? {

@@ -56,6 +56,11 @@ pub(super) fn parse(
 
 /// An exclusion of paths.
 pub(super) fn exclude<'a>(paths: impl Iterator<Item = &'a str>) -> Result<Projection> {
+    let paths: Vec<&str> = paths.collect();
+    if let Some(path) = paths.iter().find(|path| path.contains('\0')) {
+        let message = format!("field path '{}' holds a null byte", path.escape_default());
+        return Err(Error::location(9_527_900, message));
+    }
     let mut root = Branch::default();
     for path in paths {
         check_path(path)?;

@@ -2,7 +2,7 @@
 //!
 //! Documented at <https://www.mongodb.com/docs/manual/reference/operator/aggregation/addFields/>.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expression::Environment;
 use crate::projection::AddFields;
 use crate::stage::pipeline::object;
@@ -19,12 +19,6 @@ struct Computed {
 
 pub(super) fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec<Arc<dyn Stage>>> {
     let specification = object(argument, 40272, "$addFields specification stage must be an object")?;
-    if specification.is_empty() {
-        return Err(Error::location(
-            40177,
-            "Invalid $addFields :: caused by :: specification must have at least one field",
-        ));
-    }
     Ok(vec![Arc::new(Computed { fields: AddFields::parse(specification, context.parser)? })])
 }
 

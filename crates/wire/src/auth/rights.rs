@@ -7,6 +7,7 @@ macro_rules! actions {
     ($($action:ident $name:literal)*) => {
         /// Something that a privilege allows.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(clippy::enum_variant_names, reason = "anyAction is MongoDB's name")]
         #[repr(u8)]
         pub(crate) enum Action { $(#[doc = concat!("`", $name, "`")] #[allow(dead_code)] $action),* }
 
@@ -198,6 +199,9 @@ impl Privilege {
     }
 }
 
+/// Actions with what they are to be taken on.
+pub(crate) type Needs = Vec<(Action, Resource)>;
+
 /// What a command asks for.
 pub(crate) enum Rights {
     /// Nothing, not even a login.
@@ -211,7 +215,7 @@ pub(crate) enum Rights {
     /// An action on the server.
     Cluster(Action),
     /// What the command's arguments need.
-    Custom(fn(&Context<'_>) -> Result<Vec<(Action, Resource)>>),
+    Custom(fn(&Context<'_>) -> Result<Needs>),
 }
 
 #[cfg(test)]

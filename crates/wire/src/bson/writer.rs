@@ -30,11 +30,6 @@ impl Writer {
         Writer::after(Vec::with_capacity(256))
     }
 
-    /// The size so far, what came before the document included.
-    pub(crate) fn len_bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
     /// Takes back everything written into the outermost document.
     pub(crate) fn clear(&mut self) {
         let start = self.open[0].start;

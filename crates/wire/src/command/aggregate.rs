@@ -1,5 +1,6 @@
 //! `aggregate`: a pipeline over a collection, a database, or nothing.
 
+use super::arguments::Uuid;
 use super::documents::{Hint, to_owned, write_batch};
 use super::{Command, Context, Counter, Flag, Path, Run, arguments};
 use crate::auth::{Action, Resource, Rights};
@@ -33,7 +34,7 @@ arguments! {
         collation: Option<&'a RawDocument> = "collation",
         hint: Option<Hint<'a>> = "hint",
         variables: Option<&'a RawDocument> = "let",
-        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        uuid: Option<Uuid<'a>> = "collectionUUID",
         from_mongos: Option<RawBsonRef<'a>> = "fromMongos",
         needs_merge: Option<RawBsonRef<'a>> = "needsMerge",
         exchange: Option<RawBsonRef<'a>> = "exchange",

@@ -16,10 +16,10 @@
 
 use super::Context;
 use crate::message::Sequence;
-use bson::raw::RawBsonRef;
-use bson::spec::ElementType;
+use bson::raw::{RawBinaryRef, RawBsonRef};
+use bson::spec::{BinarySubtype, ElementType};
 use bson::{RawArray, RawDocument};
-use engine::{Error, Result};
+use engine::{Code, Error, Result};
 use std::fmt;
 
 /// Where a field is, for messages: `find.limit`.
@@ -116,6 +116,9 @@ impl<'a> Field<'a> for Flag {
     fn from_value(path: Path<'_>, value: RawBsonRef<'a>) -> Result<Self> {
         match value {
             RawBsonRef::Boolean(value) => Ok(Flag(value)),
+            // What is no number is not zero either.
+            RawBsonRef::Double(number) => Ok(Flag(number != 0.0)),
+            RawBsonRef::Decimal128(number) => Ok(Flag(as_double(number) != 0.0)),
             other => match number(other) {
                 Some(number) => Ok(Flag(number != 0)),
                 None => Err(path.wrong_type(other, &["bool", "long", "int", "decimal", "double"])),
@@ -137,6 +140,25 @@ impl<'a> Field<'a> for bool {
 impl<'a> Field<'a> for i64 {
     fn from_value(path: Path<'_>, value: RawBsonRef<'a>) -> Result<Self> {
         number(value).ok_or_else(|| path.wrong_type(value, &["long", "int", "decimal", "double"]))
+    }
+}
+
+/// A collection's UUID.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Uuid<'a>(pub(crate) RawBinaryRef<'a>);
+
+impl<'a> Field<'a> for Uuid<'a> {
+    fn from_value(path: Path<'_>, value: RawBsonRef<'a>) -> Result<Self> {
+        let Some(binary) = value.as_binary() else { return Err(path.wrong_type(value, &["binData"])) };
+        if binary.subtype != BinarySubtype::Uuid {
+            let message = format!("BSON field '{path}' is the wrong binData type, expected type 'UUID'");
+            return Err(Error::type_mismatch(message));
+        }
+        if binary.bytes.len() != 16 {
+            let message = "uuid must be a 16-byte binary field with UUID (4) subtype";
+            return Err(Error::new(Code::INVALID_UUID, message));
+        }
+        Ok(Uuid(binary))
     }
 }
 
@@ -320,10 +342,11 @@ macro_rules! arguments {
             $($(#[$field_meta:meta])* $field:ident: $kind:ty = $key:literal),* $(,)?
         }
     ) => {
+        // Some fields are known only so that they are checked and not refused.
+        #[allow(dead_code)]
         $(#[$meta])*
         pub(crate) struct $name<$life> {
             $($(#[$field_meta])* pub(crate) $field: $kind,)*
-            #[allow(dead_code)]
             whole: &$life ::bson::RawDocument,
         }
 

@@ -1,5 +1,6 @@
 //! `bulkWrite`: inserts, updates and deletes in several collections.
 
+use super::arguments::Uuid;
 use super::documents::{Documents, Hint, owned, to_owned, write_batch};
 use super::{Command, Context, Counter, Flag, Later, Path, Run, arguments};
 use crate::auth::{Action, Resource, Rights};
@@ -42,7 +43,7 @@ arguments! {
 arguments! {
     struct NamespaceArguments<'a> {
         namespace: &'a str = "ns",
-        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        uuid: Option<Uuid<'a>> = "collectionUUID",
     }
 }
 
@@ -106,7 +107,7 @@ struct Totals {
     deleted: i32,
 }
 
-fn namespaces<'a>(arguments: &Arguments<'a>) -> Result<Vec<(Namespace, Option<RawBsonRef<'a>>)>> {
+fn namespaces<'a>(arguments: &Arguments<'a>) -> Result<Vec<(Namespace, Option<Uuid<'a>>)>> {
     let mut all = Vec::new();
     for document in arguments.namespaces.iter("bulkWrite", "nsInfo") {
         let NamespaceArguments { namespace: name, uuid, .. } =
@@ -142,8 +143,7 @@ fn parse(document: &RawDocument, namespaces: usize, variables: Option<&RawDocume
             let update = UpdateOperation::parse_nested("bulkWrite.ops", document)?;
             let path = Path { parent: "bulkWrite.ops", field: "arrayFilters" };
             if !matches!(update.update, RawBsonRef::Document(_) | RawBsonRef::Array(_)) {
-                let path = Path { parent: "bulkWrite.ops", field: "updateMods" };
-                return Err(path.wrong_type(update.update, &["object", "array"]));
+                return Err(Error::failed_to_parse("Update argument must be either an object or an array"));
             }
             if update.multi == Some(true) && update.sort.is_some() {
                 return Err(Error::failed_to_parse("Cannot specify sort with multi=true"));

@@ -1,6 +1,6 @@
 //! `collMod`: changes a collection's validator and other options, a view's definition, or an index's.
 
-use super::create_options::{check_images, choice};
+use super::create_options::{MAX_BUCKET_SECONDS, check_images, choice, span_of};
 use super::{Command, Context, Flag, Later, Path, Run, arguments};
 use crate::auth::{Action, Rights};
 use crate::bson::Writer;
@@ -46,6 +46,14 @@ arguments! {
         capped_size: Option<i64> = "cappedSize",
         capped_max: Option<i64> = "cappedMax",
         dry_run: Flag = "dryRun",
+    }
+}
+
+arguments! {
+    struct SeriesArguments<'a> {
+        granularity: Option<&'a str> = "granularity",
+        max_span: Option<i64> = "bucketMaxSpanSeconds",
+        rounding: Option<i64> = "bucketRoundingSeconds",
     }
 }
 
@@ -113,18 +121,56 @@ fn check(arguments: &Arguments<'_>, collection: &Collection) -> Result<()> {
     if of_view && (!collection.is_view() || is_series) {
         return Err(invalid(format!("'viewOn' and 'pipeline' are for views; {namespace} is a collection")));
     }
-    if of_view && (arguments.view_on.is_none() || arguments.pipeline.is_none()) {
-        return Err(invalid("Must specify both 'viewOn' and 'pipeline' when modifying a view"));
+    for (index, stage) in arguments.pipeline.into_iter().flatten().enumerate() {
+        let stage = stage?;
+        if stage.as_document().is_none() {
+            let field = format!("pipeline.{index}");
+            return Err(Path { parent, field: &field }.wrong_type(stage, &["object"]));
+        }
     }
     let system = matches!(namespace.database.as_str(), "admin" | "local" | "config") || namespace.is_system();
     if arguments.validator.is_some() && system {
         return Err(invalid(format!("Document validators are not allowed on the system collection {namespace}")));
     }
-    if arguments.timeseries.is_some() && !is_series {
-        return Err(invalid(format!("{namespace} is no time-series collection")));
+    if let Some(series) = arguments.timeseries {
+        check_series(series, collection)?;
     }
     check_capped(arguments, collection)?;
     check_expiry(arguments, collection)
+}
+
+/// Checks how a time-series collection's buckets shall change: only to larger ones.
+fn check_series(document: &RawDocument, collection: &Collection) -> Result<()> {
+    let parent = "collMod.timeseries";
+    let new = SeriesArguments::parse_nested(parent, document)?;
+    choice(Path { parent, field: "granularity" }, new.granularity, &["seconds", "minutes", "hours"])?;
+    for (field, seconds) in [("bucketMaxSpanSeconds", new.max_span), ("bucketRoundingSeconds", new.rounding)] {
+        let Some(seconds) = seconds else { continue };
+        Path { parent, field }.at_least(seconds, 1)?;
+        if seconds > MAX_BUCKET_SECONDS {
+            let message =
+                format!("BSON field '{field}' value must be <= {MAX_BUCKET_SECONDS}, actual value '{seconds}'");
+            return Err(Error::bad_value(message));
+        }
+    }
+    let Some(old) = &collection.settings.time_series else {
+        return Err(invalid(format!("{} is no time-series collection", collection.namespace)));
+    };
+    let span = match (new.granularity, new.max_span, new.rounding) {
+        (Some(granularity), None, None) => i64::from(span_of(granularity)),
+        (Some(granularity), Some(span), None) if i64::from(span_of(granularity)) == span => span,
+        (None, Some(span), Some(rounding)) if span == rounding => span,
+        (None, None, None) => return Ok(()),
+        _ => {
+            return Err(invalid(
+                "give granularity, or bucketMaxSpanSeconds and bucketRoundingSeconds with equal values",
+            ));
+        }
+    };
+    if span < old.get("bucketMaxSpanSeconds")?.and_then(super::number).unwrap_or(0) {
+        return Err(invalid("a time-series collection's buckets can only be made larger"));
+    }
+    Ok(())
 }
 
 fn check_capped(arguments: &Arguments<'_>, collection: &Collection) -> Result<()> {
@@ -278,10 +324,11 @@ async fn modify_index(
     check_index(arguments, &index.spec)?;
     let old = index.spec.document();
     if let Some(seconds) = arguments.expire_after_seconds {
-        reply.put_some("expireAfterSeconds_old", old.get("expireAfterSeconds")?);
-        reply.put("expireAfterSeconds_new", seconds);
+        let was = old.get("expireAfterSeconds")?.and_then(super::number);
+        reply.put_some("expireAfterSeconds_old", was);
+        reply.put("expireAfterSeconds_new", seconds.min(i64::from(i32::MAX)));
     }
-    if let Some(hidden) = arguments.hidden {
+    if let Some(hidden) = arguments.hidden.filter(|hidden| hidden.0 != index.spec.hidden()) {
         reply.put("hidden_old", index.spec.hidden());
         reply.put("hidden_new", hidden.0);
     }
@@ -305,8 +352,8 @@ fn check_index(arguments: &IndexArguments<'_>, spec: &IndexSpec) -> Result<()> {
         (None, None) => {}
     }
     if let Some(seconds) = arguments.expire_after_seconds {
-        if !(0..=i64::from(i32::MAX)).contains(&seconds) {
-            return Err(invalid("expireAfterSeconds must be within the range from 0 to 2147483647"));
+        if seconds < 0 {
+            return Err(invalid("expireAfterSeconds can't be negative"));
         }
         if spec.fields().len() != 1 || spec.wildcard().is_some() {
             return Err(invalid(
@@ -329,7 +376,8 @@ fn changed_index(old: &RawDocument, arguments: &IndexArguments<'_>) -> Result<Ra
             key => index.put(key, value),
         }
     }
-    index.put_some("expireAfterSeconds", arguments.expire_after_seconds);
+    let seconds = arguments.expire_after_seconds.map(|seconds| seconds.min(i64::from(i32::MAX)) as i32);
+    index.put_some("expireAfterSeconds", seconds);
     for (key, flag) in [("hidden", arguments.hidden), ("unique", arguments.unique)] {
         if flag == Some(Flag(true)) {
             index.put(key, true);

@@ -1,5 +1,6 @@
 //! Collections: `create`, `drop`, `renameCollection`, `listCollections`.
 
+use super::arguments::{Field, Uuid};
 use super::documents::{to_owned, write_batch};
 use super::{Command, Context, Flag, Later, Path, Run, arguments};
 use crate::auth::{Action, Resource, Rights};
@@ -62,14 +63,14 @@ arguments! {
     struct RenameArguments<'a> {
         to: &'a str = "to",
         drop_target: Option<RawBsonRef<'a>> = "dropTarget",
-        stay_temp: Flag = "stayTemp",
-        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        stay_temp: Option<bool> = "stayTemp",
+        uuid: Option<Uuid<'a>> = "collectionUUID",
     }
 }
 
 arguments! {
     struct DropArguments<'a> {
-        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        uuid: Option<Uuid<'a>> = "collectionUUID",
     }
 }
 
@@ -136,6 +137,9 @@ fn drop<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
 /// A full namespace, `database.collection`.
 fn full(name: &str) -> Result<Namespace> {
     match name.split_once('.') {
+        Some(_) if name.contains('$') || name.len() > engine::namespace::MAX_NAMESPACE_BYTES => {
+            Err(Error::new(Code::ILLEGAL_OPERATION, format!("error with the namespace '{name}'")))
+        }
         Some((database, collection)) => Namespace::new(database, collection),
         None => Err(Error::new(Code::INVALID_NAMESPACE, format!("Invalid namespace specified '{name}'"))),
     }
@@ -144,6 +148,9 @@ fn full(name: &str) -> Result<Namespace> {
 fn renamed(ctx: &Context<'_>) -> Result<(Namespace, Namespace)> {
     let path = Path { parent: "renameCollection", field: "renameCollection" };
     let value = ctx.value()?;
+    if super::arguments::is_null(value) {
+        return Err(path.missing());
+    }
     let from = full(value.as_str().ok_or_else(|| path.wrong_type(value, &["string"]))?)?;
     let path = Path { parent: "renameCollection", field: "to" };
     let to = ctx.body().get("to")?.ok_or_else(|| path.missing())?;
@@ -173,14 +180,26 @@ fn rename<'x>(ctx: &'x mut Context<'_>, _reply: &'x mut Writer) -> Later<'x> {
         let drop_target = match arguments.drop_target {
             None => false,
             Some(RawBsonRef::Boolean(drop)) => drop,
-            Some(RawBsonRef::Binary(_)) => true,
-            Some(other) => match super::number(other) {
-                Some(number) => number != 0,
-                None if super::arguments::is_null(other) => false,
-                None => return Err(path.wrong_type(other, &["bool", "long", "int", "decimal", "double", "binData"])),
-            },
+            Some(uuid @ RawBsonRef::Binary(binary)) => {
+                if binary.subtype != BinarySubtype::Uuid || binary.bytes.len() != 16 {
+                    let message = "uuid must be a 16-byte binary field with UUID (4) subtype";
+                    return Err(Error::new(Code::INVALID_UUID, message));
+                }
+                ctx.check_uuid(&to, Some(Uuid::from_value(path, uuid)?))?;
+                true
+            }
+            Some(other) => return Err(path.wrong_type(other, &["bool", "binData"])),
         };
-        if to.is_system() != from.is_system() || from.is_system() {
+        let is_oplog = to.database == "local" && to.collection.starts_with("oplog.");
+        let state = ctx.shared.engine.state();
+        let is_series = |namespace: &Namespace| {
+            state.catalog.get(namespace).is_some_and(|found| found.settings.time_series.is_some() || found.is_view())
+        };
+        if is_series(&from) || drop_target && is_series(&to) {
+            let message = "views and time-series collections can't be renamed or be replaced by a rename";
+            return Err(Error::new(Code::COMMAND_NOT_SUPPORTED_ON_VIEW, message));
+        }
+        if to.is_system() != from.is_system() || from.is_system() || is_oplog {
             return Err(Error::new(Code::ILLEGAL_OPERATION, "system collections can't be renamed"));
         }
         let rename = Rename { from, to, drop_target };

@@ -16,6 +16,8 @@ const MAX_MEMBERS: i64 = 50;
 /// What a write waits for.
 #[derive(Clone, Default)]
 pub(crate) struct WriteConcern {
+    /// `w: 0`: nothing is waited for or reported.
+    pub(crate) unacknowledged: bool,
     /// Why it can't be fulfilled.
     problem: Option<Error>,
 }
@@ -24,11 +26,15 @@ impl WriteConcern {
     /// Parses a `writeConcern`.
     pub(crate) fn parse(document: &RawDocument) -> Result<WriteConcern> {
         let mut problem = None;
+        let mut unacknowledged = false;
         for element in document {
             let (key, value) = element?;
             let path = Path { parent: "writeConcern", field: key.as_str() };
             match key.as_str() {
-                "w" => problem = members(value)?,
+                "w" => {
+                    problem = members(value)?;
+                    unacknowledged = number(value) == Some(0);
+                }
                 "j" | "fsync" => check_flag(path, value)?,
                 "wtimeout" => {
                     if number(value).is_some_and(|ms| ms > i64::from(i32::MAX)) {
@@ -40,7 +46,7 @@ impl WriteConcern {
                 _ => return Err(path.unknown()),
             }
         }
-        Ok(WriteConcern { problem })
+        Ok(WriteConcern { unacknowledged, problem })
     }
 
     /// `writeConcernError`, if it can't be fulfilled.

@@ -1,5 +1,6 @@
 //! `count`: how many documents match.
 
+use super::arguments::Uuid;
 use super::documents::{Hint, put_count, to_owned};
 use super::{Command, Context, Flag, Path, Run, arguments};
 use crate::auth::{Action, Rights};
@@ -28,7 +29,7 @@ arguments! {
         hint: Option<Hint<'a>> = "hint",
         collation: Option<&'a RawDocument> = "collation",
         fields: Option<RawBsonRef<'a>> = "fields",
-        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        uuid: Option<Uuid<'a>> = "collectionUUID",
         raw_data: Flag = "rawData",
         mirrored: Flag = "mirrored",
     }

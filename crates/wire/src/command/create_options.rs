@@ -10,7 +10,7 @@ use engine::{Code, Error, Result};
 /// The largest size of a capped collection.
 const MAX_CAPPED_BYTES: i64 = 1 << 50;
 /// The largest bucket of a time-series collection: a year.
-const MAX_BUCKET_SECONDS: i64 = 31_536_000;
+pub(super) const MAX_BUCKET_SECONDS: i64 = 31_536_000;
 /// Storage engines that options may be given for; ours takes none of theirs.
 const STORAGE_ENGINES: &[&str] = &["wiredTiger"];
 
@@ -104,12 +104,11 @@ pub(super) fn options(ctx: &Context<'_>) -> Result<RawDocumentBuf> {
                 put_number(&mut options, "size", (arguments.size.unwrap_or(0) + 255) / 256 * 256)
             }
             "max" if arguments.capped.0 => put_number(&mut options, "max", arguments.max.unwrap_or(0)),
-            "changeStreamPreAndPostImages" => {
+            "changeStreamPreAndPostImages"
                 // Off is what holds anyway.
-                if value.as_document().is_some_and(|images| images.get_bool("enabled").is_ok_and(|on| on)) {
+                if value.as_document().is_some_and(|images| images.get_bool("enabled").is_ok_and(|on| on)) => {
                     options.put(key.as_str(), value);
                 }
-            }
             "validator"
             | "validationLevel"
             | "validationAction"
@@ -166,7 +165,8 @@ fn put_time_series(options: &mut Writer, value: RawBsonRef<'_>) -> Result<()> {
     Ok(())
 }
 
-fn span_of(granularity: &str) -> i32 {
+/// The seconds that a bucket spans at a granularity.
+pub(super) fn span_of(granularity: &str) -> i32 {
     match granularity {
         "minutes" => 86_400,
         "hours" => 2_592_000,
@@ -423,9 +423,7 @@ fn check_id_index(arguments: &CreateArguments<'_>, index: &RawDocument, clustere
                 let own = value.as_document().ok_or_else(|| path.wrong_type(value, &["object"]))?;
                 let same =
                     arguments.collation.is_some_and(|all| all.get_str("locale").ok() == own.get_str("locale").ok());
-                if !same && own.get_str("locale").unwrap_or("simple") != "simple"
-                    || !same && arguments.collation.is_some()
-                {
+                if !same && (own.get_str("locale").unwrap_or("simple") != "simple" || arguments.collation.is_some()) {
                     return Err(Error::bad_value("The _id index must have the same collation as the collection"));
                 }
             }

@@ -44,6 +44,13 @@ fn list(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
         return Err(Error::new(Code::UNAUTHORIZED, "not authorized to list all databases"));
     }
     let mut databases = ctx.shared.engine.list_databases(&ctx.engine_context())?;
+    // A replica set has these from the start.
+    for name in ["admin", "config", "local"] {
+        if databases.iter().all(|known| known.0 != name) {
+            databases.push((name.to_owned(), 0));
+        }
+    }
+    databases.sort();
     let authorized = arguments.authorized.unwrap_or(false);
     if !sees_all || authorized {
         databases.retain(|(name, _)| may(ctx, Action::Find, &Resource::namespace(name, "")));

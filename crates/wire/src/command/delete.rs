@@ -1,5 +1,6 @@
 //! `delete`: documents that match go.
 
+use super::arguments::Uuid;
 use super::documents::{Documents, Hint, statement_ids, to_owned, write_errors};
 use super::{Command, Context, Counter, Flag, Later, Run, arguments};
 use crate::auth::{Action, Rights};
@@ -30,7 +31,7 @@ arguments! {
         ordered: Option<bool> = "ordered",
         variables: Option<&'a RawDocument> = "let",
         statement_ids: Option<&'a RawArray> = "stmtIds",
-        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        uuid: Option<Uuid<'a>> = "collectionUUID",
         bypass: Flag = "bypassDocumentValidation",
         raw_data: Flag = "rawData",
     }
@@ -88,7 +89,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         let written = ctx.shared.engine.delete(&ctx.engine_context(), &delete)?;
         let DeleteReply { n, errors } = written.durable().await?;
         reply.put("n", n as i32);
-        write_errors(reply, &errors);
+        write_errors(ctx, reply, &errors);
         Ok(())
     })
 }

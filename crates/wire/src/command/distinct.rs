@@ -1,11 +1,11 @@
 //! `distinct`: the different values of a field.
 
+use super::arguments::Uuid;
 use super::documents::{Hint, to_owned};
 use super::{Command, Context, Flag, Run, arguments};
 use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use bson::RawDocument;
-use bson::raw::RawBsonRef;
 use engine::operation::{Distinct, Query};
 use engine::{Error, Result};
 
@@ -27,7 +27,7 @@ arguments! {
         query: Option<&'a RawDocument> = "query",
         hint: Option<Hint<'a>> = "hint",
         collation: Option<&'a RawDocument> = "collation",
-        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        uuid: Option<Uuid<'a>> = "collectionUUID",
         raw_data: Flag = "rawData",
     }
 }

@@ -1,6 +1,6 @@
 //! What the data commands share: collections and documents as arguments, cursors and write errors as replies.
 
-use super::arguments::{Field, Path};
+use super::arguments::{Field, Path, Uuid};
 use super::{Context, type_name};
 use crate::bson::Writer;
 use crate::message::{Sequence, SequenceIter};
@@ -42,8 +42,8 @@ impl<'c> Context<'c> {
     }
 
     /// Refuses an operation on a collection that is no longer the one of the UUID that the client had in mind.
-    pub(crate) fn check_uuid(&self, namespace: &Namespace, uuid: Option<RawBsonRef<'_>>) -> Result<()> {
-        let Some(wanted) = uuid.and_then(|uuid| uuid.as_binary()) else { return Ok(()) };
+    pub(crate) fn check_uuid(&self, namespace: &Namespace, uuid: Option<Uuid<'_>>) -> Result<()> {
+        let Some(Uuid(wanted)) = uuid else { return Ok(()) };
         let all = self.shared.engine.list_collections(&engine::Context::default(), &namespace.database)?;
         let actual = all.iter().find(|info| info.collection.uuid == wanted.bytes);
         let actual = actual.map(|info| info.collection.namespace.collection.as_str());
@@ -246,8 +246,9 @@ pub(crate) fn write_batch(reply: &mut Writer, name: &str, batch: &Batch) -> Resu
 }
 
 /// `writeErrors`, if there are any.
-pub(crate) fn write_errors(reply: &mut Writer, errors: &[WriteError]) {
-    if errors.is_empty() {
+pub(crate) fn write_errors(ctx: &Context<'_>, reply: &mut Writer, errors: &[WriteError]) {
+    // Whoever asks for no acknowledgement gets no errors either.
+    if errors.is_empty() || ctx.generic.write_concern.unacknowledged {
         return;
     }
     reply.begin_array("writeErrors");

@@ -1,5 +1,6 @@
 //! `find`: documents that match.
 
+use super::arguments::Uuid;
 use super::documents::{Hint, to_owned, write_batch};
 use super::{Command, Context, Counter, Flag, Path, Run, arguments};
 use crate::auth::{Action, Rights};
@@ -48,7 +49,7 @@ arguments! {
         options: Option<&'a RawDocument> = "options",
         term: Option<i64> = "term",
         read_once: Flag = "readOnce",
-        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        uuid: Option<Uuid<'a>> = "collectionUUID",
         metrics: Flag = "includeQueryStatsMetrics",
         query_settings: Option<&'a RawDocument> = "querySettings",
         raw_data: Flag = "rawData",

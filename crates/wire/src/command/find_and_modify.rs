@@ -1,5 +1,6 @@
 //! `findAndModify`: one document changed or deleted, and returned.
 
+use super::arguments::Uuid;
 use super::documents::{Hint, owned, to_owned};
 use super::{Command, Context, Flag, Later, Path, Run, arguments};
 use crate::auth::{Action, Rights};
@@ -38,7 +39,7 @@ arguments! {
         hint: Option<Hint<'a>> = "hint",
         variables: Option<&'a RawDocument> = "let",
         sample: Option<RawBsonRef<'a>> = "sampleId",
-        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        uuid: Option<Uuid<'a>> = "collectionUUID",
         raw_data: Flag = "rawData",
     }
 }

@@ -6,7 +6,7 @@ use super::{Command, Context, Counter, Later, Run, arguments};
 use crate::bson::Writer;
 use bson::raw::RawBsonRef;
 use engine::operation::DEFAULT_AWAIT;
-use engine::{Batch, Error, Namespace, Result};
+use engine::{Batch, Error, Namespace, Result, Tailing};
 use std::time::{Duration, Instant};
 
 /// How often a waiting `getMore` looks whether it was interrupted.
@@ -27,7 +27,7 @@ pub(crate) static COMMAND: Command = Command {
 
 /// An integer that has to be of type `long`.
 #[derive(Clone, Copy)]
-struct Long(i64);
+pub(crate) struct Long(i64);
 
 impl<'a> Field<'a> for Long {
     fn from_value(path: Path<'_>, value: RawBsonRef<'a>) -> Result<Self> {
@@ -62,6 +62,12 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         }
         // Cursors over lists of collections and indexes have names that no collection can have.
         let namespace = Namespace { database: ctx.database().to_owned(), collection: arguments.collection.to_owned() };
+        if ctx.generic.max_time_ms.is_some()
+            && ctx.shared.engine.cursor_tailing(id).is_some_and(|t| t != Tailing::Await)
+        {
+            let message = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
+            return Err(Error::bad_value(message));
+        }
         let batch = next_batch(ctx, id, &namespace, batch_size).await?;
         ctx.more_to_come = batch.cursor != 0;
         write_batch(reply, "nextBatch", &batch)

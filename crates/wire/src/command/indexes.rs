@@ -1,5 +1,6 @@
 //! Indexes: `createIndexes`, `dropIndexes`, `listIndexes`.
 
+use super::arguments::Uuid;
 use super::documents::{Documents, write_batch};
 use super::{Command, Context, Later, Run, arguments};
 use crate::auth::{Action, Rights};
@@ -56,7 +57,7 @@ arguments! {
 arguments! {
     struct DropArguments<'a> {
         index: RawBsonRef<'a> = "index",
-        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        uuid: Option<Uuid<'a>> = "collectionUUID",
         raw_data: super::Flag = "rawData",
     }
 }

@@ -1,12 +1,12 @@
 //! `insert`: new documents.
 
+use super::arguments::Uuid;
 use super::documents::{Documents, statement_ids, write_errors};
 use super::{Command, Context, Counter, Flag, Later, Run, arguments};
 use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use crate::state::count;
 use bson::RawArray;
-use bson::raw::RawBsonRef;
 use engine::operation::{Insert, InsertReply};
 
 /// The command.
@@ -29,7 +29,7 @@ arguments! {
         ordered: Option<bool> = "ordered",
         bypass: Flag = "bypassDocumentValidation",
         statement_ids: Option<&'a RawArray> = "stmtIds",
-        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        uuid: Option<Uuid<'a>> = "collectionUUID",
         raw_data: Flag = "rawData",
     }
 }
@@ -54,7 +54,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         let written = ctx.shared.engine.insert(&ctx.engine_context(), insert)?;
         let InsertReply { n, errors } = written.durable().await?;
         reply.put("n", n as i32);
-        write_errors(reply, &errors);
+        write_errors(ctx, reply, &errors);
         Ok(())
     })
 }

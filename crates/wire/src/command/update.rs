@@ -1,5 +1,6 @@
 //! `update`: documents changed by operators, a replacement or a pipeline.
 
+use super::arguments::Uuid;
 use super::documents::{Documents, Hint, owned, statement_ids, to_owned, write_errors};
 use super::{Command, Context, Counter, Flag, Later, Path, Run, arguments};
 use crate::auth::{Action, Rights};
@@ -31,7 +32,7 @@ arguments! {
         bypass: Flag = "bypassDocumentValidation",
         variables: Option<&'a RawDocument> = "let",
         statement_ids: Option<&'a RawArray> = "stmtIds",
-        uuid: Option<RawBsonRef<'a>> = "collectionUUID",
+        uuid: Option<Uuid<'a>> = "collectionUUID",
         raw_data: Flag = "rawData",
     }
 }
@@ -131,7 +132,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
             reply.end();
         }
         reply.put("nModified", n_modified as i32);
-        write_errors(reply, &errors);
+        write_errors(ctx, reply, &errors);
         Ok(())
     })
 }
