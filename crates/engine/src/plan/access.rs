@@ -9,6 +9,7 @@ use super::bounds;
 use super::eligible::needs_existence;
 use super::node::{IndexScan, ScanField, WILDCARD_PATH, has_position, text};
 use super::{IndexInfo, IndexKind, Query};
+use crate::document::collation::Collator;
 use crate::error::Result;
 use crate::filter::{Bounds, Filter, IndexTraits, Interval, Intervals, Node as Condition};
 use crate::index::hash;
@@ -124,7 +125,7 @@ fn candidates(index: &IndexInfo, field: &ScanField, parts: &[&Condition], query:
         if !same_collation && bounds::depend_on_collation(&bounds.intervals) {
             return;
         }
-        let bounds = if field.hashed { hashed(&bounds) } else { Some(bounds) };
+        let bounds = if field.hashed { hashed(&bounds, index.collator()) } else { Some(bounds) };
         if let Some(bounds) = bounds {
             found.push(Candidate { part, bounds, element });
         }
@@ -147,14 +148,14 @@ fn candidates(index: &IndexInfo, field: &ScanField, parts: &[&Condition], query:
 }
 
 /// Points become their hashes; nothing else can be looked up.
-fn hashed(bounds: &Bounds) -> Option<Bounds> {
+fn hashed(bounds: &Bounds, collator: Option<&Collator>) -> Option<Bounds> {
     if !bounds::are_points(&bounds.intervals) {
         return None;
     }
     let mut hashes = Vec::with_capacity(bounds.intervals.0.len());
     for interval in &bounds.intervals.0 {
         let point = interval.as_point()?;
-        hashes.push(RawBson::Int64(hash(point.as_raw_bson_ref(), None).ok()?));
+        hashes.push(RawBson::Int64(hash(point.as_raw_bson_ref(), collator).ok()?));
     }
     let intervals = bounds::intervals_of_points(hashes, None).ok()?;
     Some(Bounds { intervals, exact: false })

@@ -30,7 +30,9 @@ impl Plan {
     pub fn explain(mut self, view: &dyn View, verbosity: Verbosity) -> Result<RawDocumentBuf> {
         let mut document = RawDocumentBuf::new();
         append(&mut document, "queryPlanner", RawBsonRef::Document(&self.planner()?))?;
+        let shape = shape::long_hash(&self.shape);
         if verbosity == Verbosity::QueryPlanner {
+            append(&mut document, "queryShapeHash", RawBsonRef::String(&shape))?;
             return Ok(document);
         }
         let mut trials = RawArrayBuf::new();
@@ -46,6 +48,7 @@ impl Plan {
             append(&mut stats, "allPlansExecution", RawBsonRef::Array(&trials))?;
         }
         append(&mut document, "executionStats", RawBsonRef::Document(&stats))?;
+        append(&mut document, "queryShapeHash", RawBsonRef::String(&shape))?;
         Ok(document)
     }
 

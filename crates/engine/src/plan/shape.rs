@@ -55,7 +55,7 @@ fn write_condition(condition: &Condition, text: &mut String) {
             text.push(',');
         }
         Condition::Expr(_) => text.push_str("expr,"),
-        Condition::Schema(_) => text.push_str("schema,"),
+        Condition::Schema(_) => push(text, format_args!("{:?},", condition.describe())),
         Condition::Sample(_) => text.push_str("sample,"),
         Condition::Always(value) => push(text, format_args!("{value},")),
     }
@@ -71,4 +71,13 @@ fn write_list(name: &str, parts: &[Condition], text: &mut String) {
 /// A 32-bit hash of a text (FNV-1a), for `explain`.
 pub(super) fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// The same as 64 hexadecimal digits.
+pub(super) fn long_hash(text: &str) -> String {
+    let mut hashes = String::with_capacity(64);
+    for part in 0..8 {
+        push(&mut hashes, format_args!("{:08X}", hash(&format!("{part}{text}"))));
+    }
+    hashes
 }

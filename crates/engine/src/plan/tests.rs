@@ -263,6 +263,22 @@ fn partial_and_sparse_indexes_serve_only_what_they_hold() {
 }
 
 #[test]
+fn hashes_follow_the_collation_of_their_index() {
+    let mut memory =
+        Memory::new(&[doc! { "key": { "x": "hashed" }, "collation": { "locale": "en", "strength": 2 } }], &[]);
+    for (number, text) in ["apple", "Apple", "pear"].into_iter().enumerate() {
+        memory.insert(number as u64 + 1, rawdoc! { "_id": number as i32, "x": text });
+    }
+    let mut query = memory.query(&doc! {});
+    let collator = memory.target.indexes[1].spec.collator().cloned();
+    let filter = Filter::parse(&rawdoc! { "x": "APPLE" }, &mut Parser::new(), collator).unwrap();
+    query.filter = Arc::new(filter);
+    let plan = memory.plan(&query);
+    assert_eq!(plan.summary(), "FETCH(IXSCAN i0 1)");
+    assert_eq!(memory.rows(plan).len(), 2);
+}
+
+#[test]
 fn min_and_max_bound_the_keys() {
     let memory = orders(&[doc! { "key": { "time": 1 } }]);
     let mut query = memory.query(&doc! {});
