@@ -1,5 +1,7 @@
 //! What the house asks of the code and no compiler checks: see ARCHITECTURE.md, "House rules".
 
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -324,10 +324,10 @@ impl ChangeStream {
         self.add_full_document(record, later, kind, event, &mut shown)?;
         let (database, collection) = names(event)?;
         shown.append(bson::raw::cstr!("ns"), rawdoc! { "db": database, "coll": collection });
-        if self.options.show_expanded_events {
-            if let Some(uuid) = get(event, "ui")? {
-                append(&mut shown, "collectionUUID", uuid)?;
-            }
+        if self.options.show_expanded_events
+            && let Some(uuid) = get(event, "ui")?
+        {
+            append(&mut shown, "collectionUUID", uuid)?;
         }
         let id = get(event, "id")?.ok_or_else(broken)?;
         let mut key = RawDocumentBuf::new();
@@ -383,10 +383,10 @@ impl ChangeStream {
         key: &[u8],
     ) -> Result<Option<RawDocumentBuf>> {
         for (_, event) in later {
-            if event.get_binary("key").is_ok_and(|other| other.bytes == key) {
-                if let Some(RawBsonRef::Document(superseded)) = get(event, "was")? {
-                    return Ok(Some(superseded.to_owned()));
-                }
+            if event.get_binary("key").is_ok_and(|other| other.bytes == key)
+                && let Some(RawBsonRef::Document(superseded)) = get(event, "was")?
+            {
+                return Ok(Some(superseded.to_owned()));
             }
         }
         let written = record.writes.iter().rev().find(|write| &write.0[..] == key);
@@ -442,10 +442,10 @@ impl ChangeStream {
             return Ok(None);
         }
         let mut shown = self.envelope(operation, record, token)?;
-        if self.options.show_expanded_events {
-            if let Some(uuid) = get(event, "ui")? {
-                append(&mut shown, "collectionUUID", uuid)?;
-            }
+        if self.options.show_expanded_events
+            && let Some(uuid) = get(event, "ui")?
+        {
+            append(&mut shown, "collectionUUID", uuid)?;
         }
         let namespace = if first == "dropDatabase" {
             rawdoc! { "db": database }

@@ -56,7 +56,6 @@ pub(crate) struct Cursor {
     pub(crate) held: Option<Bytes>,
     pub(crate) session: Option<SessionId>,
     pub(crate) transaction: Option<i64>,
-    pub(crate) batch_size: usize,
     pub(crate) tailing: Tailing,
     pub(crate) no_timeout: bool,
     pub(crate) last_use: Instant,

@@ -9,6 +9,7 @@ mod counters;
 pub mod cursor;
 pub mod database;
 pub mod document;
+mod duplicate;
 pub mod error;
 pub mod event;
 pub mod expression;

@@ -15,6 +15,7 @@
 use crate::catalog::{Catalog, Collection, Index};
 use crate::database::Inner;
 use crate::document::{MAX_DOCUMENT_BYTES, get};
+use crate::duplicate::{duplicate_id, duplicate_key};
 use crate::error::{Code, Error, Result};
 use crate::event::{DocumentEvent, EventKind, Note};
 use crate::hook::{DocumentWrite, HookScope, MAX_HOOK_DEPTH, MAX_HOOK_WRITES};
@@ -486,10 +487,10 @@ impl<'a> Statement<'a> {
         if holds_other(&self.layer, &prefix, record_key)? {
             return Err(duplicate_key(collection, index, document));
         }
-        if let Some(latest) = self.latest {
-            if holds_other(latest.view, &prefix, record_key)? {
-                return Err(write_conflict());
-            }
+        if let Some(latest) = self.latest
+            && holds_other(latest.view, &prefix, record_key)?
+        {
+            return Err(write_conflict());
         }
         Ok(())
     }
@@ -526,10 +527,10 @@ impl<'a> Statement<'a> {
         if validator.filter.matches(after, &environment)? {
             return Ok(());
         }
-        if let (true, Some(before)) = (validator.moderate, before) {
-            if !validator.filter.matches(before, &environment)? {
-                return Ok(());
-            }
+        if let (true, Some(before)) = (validator.moderate, before)
+            && !validator.filter.matches(before, &environment)?
+        {
+            return Ok(());
         }
         if validator.warn {
             tracing::warn!(namespace = %collection.namespace, "a document fails validation; validationAction is warn");
@@ -612,10 +613,10 @@ impl<'a> Statement<'a> {
             let before = change.before.as_deref().map(RawDocument::from_bytes).transpose()?;
             let after = change.after.as_deref().map(RawDocument::from_bytes).transpose()?;
             let replaced = self.run_hooks(&change.collection.namespace, before, after.map(RawDocument::to_owned))?;
-            if let (Some(replaced), Some(after)) = (replaced, after) {
-                if replaced.as_bytes() != after.as_bytes() {
-                    self.update_raw(&change.collection, &change.record_key, after, &replaced, UpdateKind::Update)?;
-                }
+            if let (Some(replaced), Some(after)) = (replaced, after)
+                && replaced.as_bytes() != after.as_bytes()
+            {
+                self.update_raw(&change.collection, &change.record_key, after, &replaced, UpdateKind::Update)?;
             }
         }
         Ok(())
@@ -769,45 +770,4 @@ pub(crate) fn write_conflict() -> Error {
         "Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your operation or \
          multi-document transaction.",
     )
-}
-
-fn duplicate_id(collection: &Collection, id: RawBsonRef<'_>) -> Error {
-    let mut value = RawDocumentBuf::new();
-    value.append(bson::raw::cstr!("_id"), id);
-    duplicate(collection, "_id_", rawdoc! { "_id": 1 }, value, None)
-}
-
-fn duplicate_key(collection: &Collection, index: &Index, document: Option<&RawDocument>) -> Error {
-    let value = document.and_then(|document| key_value(index, document).ok()).unwrap_or_default();
-    let collation = index.spec.document().get_document("collation").ok();
-    duplicate(collection, index.spec.name(), index.spec.pattern().to_owned(), value, collation)
-}
-
-fn duplicate(
-    collection: &Collection,
-    index: &str,
-    pattern: RawDocumentBuf,
-    value: RawDocumentBuf,
-    collation: Option<&RawDocument>,
-) -> Error {
-    let collation = collation.map(|c| format!(" collation: {}", crate::document::text(c))).unwrap_or_default();
-    Error::new(
-        Code::DUPLICATE_KEY,
-        format!(
-            "E11000 duplicate key error collection: {} index: {index}{collation} dup key: {}",
-            collection.namespace,
-            crate::document::text(&value)
-        ),
-    )
-    .with_extra(rawdoc! { "keyPattern": pattern, "keyValue": value })
-}
-
-/// The values of a document's index key, as the error about a duplicate shows them.
-fn key_value(index: &Index, document: &RawDocument) -> Result<RawDocumentBuf> {
-    let mut values = RawDocumentBuf::new();
-    for field in index.spec.fields() {
-        let value = crate::document::FieldPath::unchecked(&field.path).evaluate(RawBsonRef::Document(document))?;
-        crate::document::append(&mut values, &field.path, value.or_null())?;
-    }
-    Ok(values)
 }

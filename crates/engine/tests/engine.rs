@@ -240,3 +240,18 @@ fn an_index_is_built_on_what_is_there_and_unique_means_unique() {
         "E11000 duplicate key error collection: shop.items index: v_1 dup key: { v: 7 }"
     );
 }
+
+#[test]
+fn a_statement_sees_what_earlier_statements_of_its_command_wrote() {
+    let engine = memory();
+    let context = Context::default();
+    insert(&engine, &context, vec![rawdoc! { "_id": 1 }, rawdoc! { "_id": 2 }]);
+    let mut command = update(rawdoc! { "_id": 3 }, rawdoc! { "n": 3 });
+    command.statements[0].upsert = true;
+    command.statements.extend(update(rawdoc! {}, rawdoc! { "$inc": { "all": 1 } }).statements);
+    command.statements[1].multi = true;
+    command.statements.extend(update(rawdoc! { "all": 1, "n": 3 }, rawdoc! { "$set": { "seen": true } }).statements);
+    let reply = engine.update(&context, &command).unwrap().wait().unwrap();
+    assert_eq!((reply.n, reply.n_modified), (5, 4));
+    assert_eq!(find(&engine, &context, rawdoc! { "_id": 3 }), [rawdoc! { "_id": 3, "n": 3, "all": 1, "seen": true }]);
+}

@@ -21,12 +21,12 @@ use crate::namespace::Namespace;
 use crate::plan::Verbosity;
 use crate::stage::context::MEMORY_BYTES;
 use crate::stage::{Collections, Leading, ParseContext, Pipeline, Place, Rows, SortPattern, StageContext};
-use bson::{RawArrayBuf, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
+use bson::{RawArrayBuf, RawBson, RawBsonRef, RawDocumentBuf, rawdoc};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// The most views on views.
-pub const MAX_VIEW_DEPTH: usize = 20;
+pub(crate) const MAX_VIEW_DEPTH: usize = 20;
 
 /// A pipeline and what it runs on.
 #[derive(Clone, Debug)]
@@ -103,12 +103,12 @@ impl Inner {
             &prepared.stages,
             aggregate.hint.clone(),
         )?;
-        let mut cursor = self.new_cursor(context, &aggregate.namespace, rows, aggregate.batch_size);
+        let mut cursor = self.new_cursor(context, &aggregate.namespace, rows);
         cursor.cell = Some(cell);
         self.open_cursor(context, cursor, Some(aggregate.batch_size.unwrap_or(DEFAULT_FIRST_BATCH)), false)
     }
 
-    fn new_cursor(&self, context: &Context, namespace: &Namespace, rows: Rows, batch_size: Option<usize>) -> Cursor {
+    fn new_cursor(&self, context: &Context, namespace: &Namespace, rows: Rows) -> Cursor {
         let mut namespace = namespace.clone();
         if namespace.collection.is_empty() {
             "$cmd.aggregate".clone_into(&mut namespace.collection);
@@ -119,7 +119,6 @@ impl Inner {
             held: None,
             session: context.session.as_ref().map(|session| session.id),
             transaction: context.transaction().and_then(|session| session.txn_number),
-            batch_size: batch_size.unwrap_or(0),
             tailing: Tailing::No,
             no_timeout: false,
             last_use: Instant::now(),
@@ -199,7 +198,7 @@ impl Inner {
         }
         let (stream, reached) = self.change_stream(options)?;
         let rows = prepared.pipeline.open(0, Box::new(stream), &prepared.stages)?;
-        let mut cursor = self.new_cursor(context, &aggregate.namespace, rows, aggregate.batch_size);
+        let mut cursor = self.new_cursor(context, &aggregate.namespace, rows);
         cursor.tailing = Tailing::Await;
         cursor.reached = Some(reached);
         self.open_cursor(context, cursor, Some(aggregate.batch_size.unwrap_or(DEFAULT_FIRST_BATCH)), false)
@@ -277,10 +276,10 @@ pub(crate) fn find_as_aggregate(find: &Find) -> Result<Aggregate> {
     if query.filter.iter().next().is_some() {
         pipeline.push(rawdoc! { "$match": query.filter.clone() });
     }
-    if let Some(sort) = query.sort.as_ref().filter(|sort| sort.iter().next().is_some()) {
-        if get(sort, "$natural")?.is_none() {
-            pipeline.push(rawdoc! { "$sort": sort.clone() });
-        }
+    if let Some(sort) = query.sort.as_ref().filter(|sort| sort.iter().next().is_some())
+        && get(sort, "$natural")?.is_none()
+    {
+        pipeline.push(rawdoc! { "$sort": sort.clone() });
     }
     if query.skip > 0 {
         pipeline.push(rawdoc! { "$skip": query.skip as i64 });
@@ -448,7 +447,7 @@ impl EngineCollections {
         hint: Option<RawBson>,
     ) -> Result<(crate::plan::Query, usize)> {
         let mut leading = pipeline.leading();
-        let sort = match leading.order.map(|order| sort_document(order)).transpose()? {
+        let sort = match leading.order.map(sort_document).transpose()? {
             Some(None) => {
                 leading = Leading::default(); // an order that no plan can give
                 None

@@ -104,9 +104,8 @@ impl Inner {
                 "Cannot use retryable writes with limit=0; leave txnNumber away",
             ));
         }
-        let reading = self.reading(context)?;
+        let (reading, mut ticket) = self.reading_for_write(context)?;
         let mut deleted = 0;
-        let mut ticket = self.storage.ticket(0);
         let Some(collection) = reading.catalog.get(namespace) else {
             self.parse_query(query, None)?;
             return Ok(Written { reply: 0, ticket });
@@ -144,7 +143,7 @@ impl Inner {
         statement_id: u32,
         describe: &dyn Fn(&RawDocument) -> RawDocumentBuf,
     ) -> Result<Written<Deleted>> {
-        let reading = self.reading(context)?;
+        let (reading, _) = self.reading_for_write(context)?;
         let collection = reading.catalog.get(namespace);
         if let Some(collection) = collection {
             crate::statement::refuse_view(collection)?;

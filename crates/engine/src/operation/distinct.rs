@@ -59,7 +59,7 @@ impl Inner {
             let mut bytes = 0;
             let mut number = 0_u64;
             while let Some(row) = rows.next()? {
-                if number % 256 == 0 {
+                if number.is_multiple_of(256) {
                     context.check()?;
                 }
                 number += 1;

@@ -156,7 +156,6 @@ impl Inner {
             held: None,
             session: context.session.as_ref().map(|session| session.id),
             transaction: context.transaction().and_then(|session| session.txn_number),
-            batch_size: find.batch_size.unwrap_or(0),
             tailing: find.tailing,
             no_timeout: find.no_cursor_timeout,
             last_use: Instant::now(),

@@ -122,7 +122,7 @@ impl Inner {
         statement: &UpdateStatement,
         new: bool,
     ) -> Result<Written<FindAndModifyReply>> {
-        let collection = self.reading(context)?.catalog.get(&arguments.namespace).cloned();
+        let collection = self.reading_for_write(context)?.0.catalog.get(&arguments.namespace).cloned();
         let mut prepared = self.prepare_update(statement, collection.as_deref())?;
         prepared.bypass_validation = arguments.bypass_document_validation;
         self.projected(arguments, None)?;

@@ -90,11 +90,11 @@ impl Inner {
             let index = step.next;
             step.next += 1;
             let statement_id = insert.statement_ids.get(index).copied().unwrap_or(index as i32) as u32;
-            if let Some((session, number)) = context.retryable() {
-                if self.recorded(statement.view(), session, number, statement_id)?.is_some() {
-                    step.inserted += 1;
-                    continue;
-                }
+            if let Some((session, number)) = context.retryable()
+                && self.recorded(statement.view(), session, number, statement_id)?.is_some()
+            {
+                step.inserted += 1;
+                continue;
             }
             let inserted = documents[index].clone().and_then(|document| {
                 statement.atomically(|statement| {

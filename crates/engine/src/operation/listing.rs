@@ -59,7 +59,6 @@ impl Engine {
             held: None,
             session: context.session.as_ref().map(|session| session.id),
             transaction: context.transaction().and_then(|session| session.txn_number),
-            batch_size: 0,
             tailing: Tailing::No,
             no_timeout: false,
             last_use: Instant::now(),

@@ -11,7 +11,7 @@ use crate::document::Row;
 use crate::error::Result;
 use crate::plan::{Execution, Polled};
 use crate::stage::RowSource;
-use crate::storage::View;
+use crate::storage::{Ticket, View};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -103,6 +103,26 @@ impl Inner {
             generation: AtomicU64::new(0),
         };
         Ok(Reading { view, catalog, cell: Arc::new(cell) })
+    }
+
+    /// What a statement finds its candidates in: everything executed so far, so that it sees what earlier statements of the same
+    /// command wrote. Also gives the ticket of what it sees: nothing may be acknowledged before.
+    pub(crate) fn reading_for_write(self: &Arc<Inner>, context: &Context) -> Result<(Reading, Ticket)> {
+        if context.transaction().is_some() {
+            return Ok((self.reading(context)?, self.storage.ticket(0)));
+        }
+        self.with_writer(|writer, working| {
+            let view: SharedView = Arc::new(writer.executed());
+            let held = Held { view: view.clone(), since: Instant::now() };
+            let cell = ViewCell {
+                engine: Arc::downgrade(self),
+                pinned: true,
+                current: Mutex::new(Some(held)),
+                generation: AtomicU64::new(0),
+            };
+            let reading = Reading { view, catalog: working.catalog.clone(), cell: Arc::new(cell) };
+            Ok((reading, self.storage.ticket(writer.position())))
+        })
     }
 }
 

@@ -136,7 +136,7 @@ impl Inner {
         statement: &UpdateStatement,
         statement_id: u32,
     ) -> Result<Written<StatementReply>> {
-        let collection = self.reading(context)?.catalog.get(&update.namespace).cloned();
+        let collection = self.reading_for_write(context)?.0.catalog.get(&update.namespace).cloned();
         let mut prepared = self.prepare_update(statement, collection.as_deref())?;
         prepared.bypass_validation = update.bypass_document_validation;
         if statement.multi {
@@ -212,9 +212,8 @@ impl Inner {
         namespace: &Namespace,
         prepared: &Prepared,
     ) -> Result<Written<StatementReply>> {
-        let reading = self.reading(context)?;
+        let (reading, mut ticket) = self.reading_for_write(context)?;
         let mut reply = StatementReply::default();
-        let mut ticket = self.storage.ticket(0);
         if let Some(collection) = reading.catalog.get(namespace) {
             crate::statement::refuse_view(collection)?;
             let mut rows = self.candidates(&reading, collection, &prepared.query, &prepared.parsed, context)?;
@@ -294,7 +293,7 @@ impl OneChange<'_> {
     fn run(&self) -> Result<Written<Done>> {
         let prepared = self.prepared;
         let id = exact_id(&prepared.query.filter);
-        let reading = self.engine.reading(self.context)?;
+        let (reading, _) = self.engine.reading_for_write(self.context)?;
         let collection = reading.catalog.get(self.namespace).cloned();
         if let Some(collection) = &collection {
             crate::statement::refuse_view(collection)?;

@@ -3,7 +3,7 @@
 use super::Position;
 use super::core::{Core, Pending, Writing};
 use super::ticket::Ticket;
-use super::view::{Direction, Range, State, View};
+use super::view::{Direction, Range, Snapshot, State, View};
 use crate::error::Result;
 use bytes::Bytes;
 use parking_lot::MutexGuard;
@@ -58,6 +58,16 @@ impl Writer<'_> {
             self.state = self.core.published.load_full();
         }
         Ok(self.core.ticket(position))
+    }
+
+    /// Everything executed so far as a snapshot: it may show what a crash would still lose, so nothing may be acknowledged
+    /// from it before the [position](Writer::position) is flushed.
+    pub fn executed(&self) -> Snapshot {
+        Snapshot(Arc::new(State {
+            position: self.writing.position,
+            tables: self.state.tables.clone(),
+            generations: self.state.generations.clone(),
+        }))
     }
 
     /// The position of the last executed commit.

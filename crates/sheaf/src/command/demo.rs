@@ -19,8 +19,7 @@ const SHOP: [(&str, &str); 2] = [
     ("catalogue.sheaf.kdl", include_str!("../../../../models/shop/catalogue.sheaf.kdl")),
     ("orders.sheaf.kdl", include_str!("../../../../models/shop/orders.sheaf.kdl")),
 ];
-const SOCIAL: [(&str, &str); 1] =
-    [("social.sheaf.kdl", include_str!("../../../../models/social/social.sheaf.kdl"))];
+const SOCIAL: [(&str, &str); 1] = [("social.sheaf.kdl", include_str!("../../../../models/social/social.sheaf.kdl"))];
 
 const BUYERS: usize = 200;
 const UNITS: i64 = 50;
@@ -140,7 +139,8 @@ async fn shop_scene(store: &Store, run: &str) -> Scene {
         }
     }
     let left = shop.available(&sku).await?.unwrap_or_default();
-    let result = format!("{} sold, {refused} refused, {left} left; ledger says {}", sold.len(), shop.ledger_total(&sku).await?);
+    let result =
+        format!("{} sold, {refused} refused, {left} left; ledger says {}", sold.len(), shop.ledger_total(&sku).await?);
     rows.push(row(&format!("{BUYERS} buyers at once for {UNITS} lamps"), result, begun, BUYERS as u64));
 
     let begun = Instant::now();
@@ -153,16 +153,39 @@ async fn shop_scene(store: &Store, run: &str) -> Scene {
     let order = orders.find_one(doc! { "orderNumber": &number }, None).await?.unwrap_or_default();
     let user = doc! { "_id": order.get_str("userId").unwrap_or_default() };
     let user = store.collection("shop", "users").find_one(user, None).await?.unwrap_or_default();
-    let kept = format!("kept on the buyer: {} order, {} cents", number_of(&user, "orderCount"), number_of(&user, "totalSpent"));
+    let kept = format!(
+        "kept on the buyer: {} order, {} cents",
+        number_of(&user, "orderCount"),
+        number_of(&user, "totalSpent")
+    );
     rows.push(row("orders paid", kept, begun, sold.len() as u64));
 
-    store.collection("shop", "products").update_many(doc! {}, doc! { "$set": { "price": 5_900_i64 } }, Update::default(), None).await?;
-    let price = order.get_array("items")?.first().and_then(|item| item.as_document()).map_or(0, |item| number_of(item, "unitPrice"));
-    rows.push(Row { what: "the lamp now costs 5900".into(), result: format!("the order still says {price}"), took: Duration::ZERO, count: 0 });
+    store
+        .collection("shop", "products")
+        .update_many(doc! {}, doc! { "$set": { "price": 5_900_i64 } }, Update::default(), None)
+        .await?;
+    let price = order
+        .get_array("items")?
+        .first()
+        .and_then(|item| item.as_document())
+        .map_or(0, |item| number_of(item, "unitPrice"));
+    rows.push(Row {
+        what: "the lamp now costs 5900".into(),
+        result: format!("the order still says {price}"),
+        took: Duration::ZERO,
+        count: 0,
+    });
 
-    let refusal = orders.update_one(doc! { "orderNumber": &number }, doc! { "$set": { "status": "signed" } }, Update::default(), None).await;
+    let refusal = orders
+        .update_one(doc! { "orderNumber": &number }, doc! { "$set": { "status": "signed" } }, Update::default(), None)
+        .await;
     let said = refusal.err().map_or("was let through".to_owned(), |error| error.message);
-    rows.push(Row { what: "signing an order that was not shipped".into(), result: said, took: Duration::ZERO, count: 0 });
+    rows.push(Row {
+        what: "signing an order that was not shipped".into(),
+        result: said,
+        took: Duration::ZERO,
+        count: 0,
+    });
     Ok(rows)
 }
 
@@ -213,8 +236,10 @@ fn print(rows: &[Row]) {
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header(["what", "result", "took", "a second"]);
     for row in rows {
-        let took = if row.took.is_zero() { String::new() } else { format!("{:.1} ms", row.took.as_secs_f64() * 1000.0) };
-        let rate = if row.count > 1 { format!("{:.0}", row.count as f64 / row.took.as_secs_f64()) } else { String::new() };
+        let took =
+            if row.took.is_zero() { String::new() } else { format!("{:.1} ms", row.took.as_secs_f64() * 1000.0) };
+        let rate =
+            if row.count > 1 { format!("{:.0}", row.count as f64 / row.took.as_secs_f64()) } else { String::new() };
         table.add_row([&row.what, &row.result, &took, &rate]);
     }
     println!("{table}");

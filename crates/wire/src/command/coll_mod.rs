@@ -81,7 +81,11 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         }
         let body = ctx.body();
         let changes = body.iter().filter_map(|field| field.ok()).any(|(key, _)| OPTIONS.contains(&key.as_str()));
-        if changes || arguments.timeseries.is_some() || arguments.capped_size.is_some() || arguments.capped_max.is_some() {
+        if changes
+            || arguments.timeseries.is_some()
+            || arguments.capped_size.is_some()
+            || arguments.capped_max.is_some()
+        {
             let change = |old: &RawDocument| changed(old, body, &arguments);
             ctx.shared.engine.modify_options(&context, &namespace, change)?.durable().await?;
         }
@@ -235,7 +239,9 @@ fn changed_series(old: RawBsonRef<'_>, new: Option<&RawDocument>) -> Result<RawD
         )));
     };
     if rank(old.get_str("granularity").unwrap_or("seconds")).is_some_and(|rank| coarser < rank) {
-        return Err(invalid("Invalid transition for timeseries.granularity. Can only transition from 'seconds' to 'minutes' or 'minutes' to 'hours'."));
+        return Err(invalid(
+            "Invalid transition for timeseries.granularity. Can only transition from 'seconds' to 'minutes' or 'minutes' to 'hours'.",
+        ));
     }
     let mut series = RawDocumentBuf::new();
     for element in old {

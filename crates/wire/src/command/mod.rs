@@ -43,7 +43,7 @@ mod server_status;
 mod sessions;
 mod statistics;
 mod transactions;
-mod unsupported;
+pub mod unsupported;
 mod update;
 mod users;
 

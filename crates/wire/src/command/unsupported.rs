@@ -114,3 +114,8 @@ pub(crate) fn reason(name: &str) -> Option<&'static str> {
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     NAMES.iter().map(|known| known.0)
 }
+
+/// The names of the commands that are refused by name.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().map(|entry| entry.0)
+}
