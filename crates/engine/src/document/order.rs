@@ -198,7 +198,7 @@ mod tests {
         let array = elements.as_array().unwrap();
         let elements = array.into_iter().map(|element| element.unwrap()).collect();
         let order = ElementOrder::parse(order.as_raw_bson_ref()).unwrap();
-        order.sort(elements, None).unwrap().into_iter().map(|element| RawBson::from(element)).collect()
+        order.sort(elements, None).unwrap().into_iter().map(RawBson::from).collect()
     }
 
     #[test]
