@@ -42,6 +42,7 @@ const LICENCES: &[&str] = &[
     "OpenSSL",
     "CDLA-Permissive-2.0",
     "MPL-2.0",
+    "ICU",
 ];
 
 fn root() -> PathBuf {

@@ -1,5 +1,7 @@
 //! The engine through its public face: one document's life, batches, guards, transactions, hooks, a restart.
 
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+
 use bson::{RawBsonRef, RawDocumentBuf, rawdoc};
 use engine::hook::{DocumentWrite, HookScope, WriteHook};
 use engine::operation::{

@@ -1,5 +1,7 @@
 //! From a post to its readers.
 
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+
 use social::Network;
 use store::Store;
 

@@ -204,11 +204,11 @@ fn has_nan(bytes: &[u8]) -> bool {
 #[test]
 fn equal_numbers_are_one_key() {
     let ones = [RawBson::Int32(1), RawBson::Int64(1), RawBson::Double(1.0), decimal("1"), decimal("1.000")];
-    let keys: Vec<Key> = ones.iter().map(|one| key_of(&[one.clone()], &[false])).collect();
+    let keys: Vec<Key> = ones.iter().map(|one| key_of(std::slice::from_ref(one), &[false])).collect();
     assert!(keys.iter().all(|key| key.bytes() == keys[0].bytes()));
     assert_eq!(keys[0].types(), b"");
     let big = [RawBson::Int64(9_007_199_254_740_993), decimal("9007199254740993"), decimal("9007199254740993.0")];
-    let keys: Vec<Key> = big.iter().map(|one| key_of(&[one.clone()], &[false])).collect();
+    let keys: Vec<Key> = big.iter().map(|one| key_of(std::slice::from_ref(one), &[false])).collect();
     assert!(keys.iter().all(|key| key.bytes() == keys[0].bytes()));
 }
 
@@ -233,7 +233,7 @@ fn code_with_scope_and_db_pointers_survive() {
         code: "f()".into(),
         scope: rawdoc! { "a": 1 },
     });
-    let key = key_of(&[scope.clone()], &[true]);
+    let key = key_of(std::slice::from_ref(&scope), &[true]);
     assert_eq!(Decoder::new(key.bytes(), key.types()).next(true).unwrap(), scope);
     let mut bytes = vec![0x1A, 0, 0, 0, 0x0C, b'p', 0, 4, 0, 0, 0, b'a', b'.', b'b', 0];
     bytes.extend_from_slice(&[7; 12]);
@@ -241,7 +241,7 @@ fn code_with_scope_and_db_pointers_survive() {
     bytes[0] = bytes.len() as u8;
     let document = RawDocumentBuf::from_bytes(bytes).unwrap();
     let pointer: RawBson = crate::document::get(&document, "p").unwrap().unwrap().into();
-    let key = key_of(&[pointer.clone()], &[false]);
+    let key = key_of(std::slice::from_ref(&pointer), &[false]);
     assert_eq!(Decoder::new(key.bytes(), key.types()).next(false).unwrap(), pointer);
 }
 

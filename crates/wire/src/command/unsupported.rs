@@ -109,13 +109,7 @@ pub(crate) fn reason(name: &str) -> Option<&'static str> {
     NAMES.iter().find(|known| known.0 == name).map(|known| known.1)
 }
 
-/// All of them.
-#[cfg(test)]
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    NAMES.iter().map(|known| known.0)
-}
-
-/// The names of the commands that are refused by name.
+/// The names of all of them, sorted.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    NAMES.iter().map(|entry| entry.0)
+    NAMES.iter().map(|known| known.0)
 }
