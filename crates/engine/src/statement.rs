@@ -269,6 +269,9 @@ impl<'a> Statement<'a> {
     /// # Errors
     /// A duplicate key, a validator's or hook's refusal, `BSONObjectTooLarge`.
     pub(crate) fn insert(&mut self, collection: &Arc<Collection>, document: RawDocumentBuf) -> Result<()> {
+        let seconds = u32::try_from((self.engine.options.clock)() / 1000).unwrap_or(u32::MAX);
+        let now = bson::Timestamp { time: seconds, increment: 1 };
+        let document = crate::document::validate::with_timestamps(document, now)?;
         let document = self.run_hooks(&collection.namespace, None, Some(document))?.expect("an insert has an after");
         self.insert_raw(collection, &document)
     }

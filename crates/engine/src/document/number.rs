@@ -167,6 +167,15 @@ impl Number {
         }
     }
 
+    /// The whole number that an option takes it for, clamped to 64 bits: a double without its fraction, a decimal rounded to
+    /// the nearest, ties to even.
+    pub fn to_i64_option(self) -> i64 {
+        match self {
+            Number::Decimal(decimal) => Number::Decimal(decimal.round_to_integer(Round::HalfEven)).to_i64_truncated(),
+            number => number.to_i64_truncated(),
+        }
+    }
+
     /// The integer part, clamped to 64 bits; NaN gives zero.
     pub fn to_i64_truncated(self) -> i64 {
         match self {

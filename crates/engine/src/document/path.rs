@@ -1,8 +1,11 @@
 //! Dotted field paths.
 
 use crate::document::{Value, get};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use bson::{RawArrayBuf, RawBsonRef};
+
+/// The most parts of a path.
+const MAX_PARTS: usize = 200;
 
 /// A parsed dotted path such as `items.price`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,6 +25,9 @@ impl FieldPath {
         }
         if text.ends_with('.') {
             return Err(Error::location(40353, "FieldPath must not end with a '.'."));
+        }
+        if text.split('.').count() > MAX_PARTS {
+            return Err(Error::new(Code::OVERFLOW, format!("FieldPath is too long: at most {MAX_PARTS} parts")));
         }
         for part in text.split('.') {
             if part.is_empty() {

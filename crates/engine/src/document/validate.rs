@@ -6,6 +6,7 @@
 
 use crate::document::{MAX_DEPTH, MAX_DOCUMENT_BYTES, RawBsonRef, RawDocument, RawDocumentBuf, get};
 use crate::error::{Code, Error, Result};
+use bson::Timestamp;
 use bson::oid::ObjectId;
 use bson::raw::cstr;
 
@@ -59,6 +60,34 @@ pub fn storable(document: RawDocumentBuf, new_id: impl FnOnce() -> ObjectId) -> 
         ));
     }
     Ok(document)
+}
+
+/// Gives the operation's time to top-level fields that hold a zero timestamp, as MongoDB does where it stores a whole
+/// document; an `_id` stays.
+///
+/// # Errors
+/// `InvalidBSON` (22) when the bytes are malformed.
+pub fn with_timestamps(document: RawDocumentBuf, now: Timestamp) -> Result<RawDocumentBuf> {
+    let is_zero =
+        |value: &RawBsonRef<'_>| matches!(value, RawBsonRef::Timestamp(time) if time.time == 0 && time.increment == 0);
+    let mut found = false;
+    for field in &document {
+        let (name, value) = field?;
+        found |= name.as_str() != "_id" && is_zero(&value);
+    }
+    if !found {
+        return Ok(document);
+    }
+    let mut stamped = RawDocumentBuf::new();
+    for field in &document {
+        let (name, value) = field?;
+        if name.as_str() != "_id" && is_zero(&value) {
+            stamped.append(name, now);
+        } else {
+            stamped.append(name, value);
+        }
+    }
+    Ok(stamped)
 }
 
 /// Refuses an `_id` of a type that may not identify a document.

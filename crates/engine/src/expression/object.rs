@@ -42,6 +42,9 @@ fn folded(object: ObjectExpression) -> Compiled {
 }
 
 fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
+    }
     if name.starts_with('$') {
         return Err(Error::location(
             16410,

@@ -46,7 +46,14 @@ impl Engine {
             }
         }
         let namespace = namespace.clone();
-        let mut context = ParseContext { parser: &mut parser, collator: None, namespace, place: Place::Top, depth: 0 };
+        let mut context = ParseContext {
+            parser: &mut parser,
+            collator: None,
+            namespace,
+            place: Place::Top,
+            depth: 0,
+            in_facet: false,
+        };
         let parsed = Pipeline::parse(&stages, &mut context)?;
         Ok(PipelineAccess { reads: parsed.reads(), writes: parsed.writes(), watches })
     }

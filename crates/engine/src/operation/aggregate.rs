@@ -266,7 +266,10 @@ fn parse_pipeline(
     namespace: &Namespace,
     place: Place,
 ) -> Result<Pipeline> {
-    Pipeline::parse(stages, &mut ParseContext { parser, collator, namespace: namespace.clone(), place, depth: 0 })
+    Pipeline::parse(
+        stages,
+        &mut ParseContext { parser, collator, namespace: namespace.clone(), place, depth: 0, in_facet: false },
+    )
 }
 
 /// The pipeline that a find stands for.

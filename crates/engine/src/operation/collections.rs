@@ -152,9 +152,8 @@ impl Collections for EngineCollections {
     }
 
     fn report(&self, report: Report, options: &RawDocument, context: &StageContext) -> Result<Vec<RawDocumentBuf>> {
-        let _ = options;
         match report {
-            Report::Collection => self.collection_report(&context.namespace),
+            Report::Collection => self.collection_report(&context.namespace, options),
             Report::Indexes => self.index_report(&context.namespace),
             Report::Operations => Ok(Vec::new()),
             Report::Sessions | Report::LocalSessions => Ok(self
@@ -244,43 +243,5 @@ impl EngineCollections {
             written.wait()?;
         }
         Ok(())
-    }
-
-    fn collection_report(&self, namespace: &Namespace) -> Result<Vec<RawDocumentBuf>> {
-        let collection = self.reading.catalog.require(namespace)?;
-        let totals = self.engine.totals(&*self.reading.view, collection.id)?;
-        let mut sizes = RawDocumentBuf::new();
-        append(&mut sizes, "_id_", RawBsonRef::Int64(totals.count * 24))?;
-        for index in &collection.indexes {
-            append(&mut sizes, index.spec.name(), RawBsonRef::Int64(totals.count * 32))?;
-        }
-        let average = if totals.count > 0 { totals.size_bytes / totals.count } else { 0 };
-        Ok(vec![rawdoc! {
-            "ns": namespace.to_string(),
-            "localTime": bson::DateTime::from_millis((self.engine.options.clock)()),
-            "storageStats": {
-                "size": totals.size_bytes, "count": totals.count, "avgObjSize": average,
-                "storageSize": totals.size_bytes, "freeStorageSize": 0, "capped": collection.settings.capped.is_some(),
-                "nindexes": (collection.indexes.len() + 1) as i32, "indexSizes": sizes,
-            },
-            "count": totals.count,
-        }])
-    }
-
-    fn index_report(&self, namespace: &Namespace) -> Result<Vec<RawDocumentBuf>> {
-        let Some(collection) = self.reading.catalog.get(namespace) else { return Ok(Vec::new()) };
-        let report = |spec: &crate::index::IndexSpec| {
-            rawdoc! {
-                "name": spec.name(),
-                "key": spec.pattern().to_owned(),
-                "accesses": {
-                    "ops": self.engine.index_uses.of(collection.id, spec.name()),
-                    "since": bson::DateTime::from_millis(self.engine.index_uses.since_ms()),
-                },
-                "spec": spec.document().to_owned(),
-            }
-        };
-        let id = crate::index::IndexSpec::id(collection.settings.collation.as_ref());
-        Ok(std::iter::once(report(&id)).chain(collection.indexes.iter().map(|index| report(&index.spec))).collect())
     }
 }

@@ -18,6 +18,7 @@ mod insert;
 mod listing;
 mod read;
 mod reading;
+mod reports;
 mod scan;
 mod transaction;
 mod update;

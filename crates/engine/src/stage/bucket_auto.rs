@@ -49,8 +49,8 @@ fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec
         return Err(Error::location(40246, "$bucketAuto requires 'groupBy' and 'buckets' to be specified"));
     };
     let fields = match output {
-        Some(fields) => fields,
-        None => count_output(context.parser)?,
+        Some(fields) if !fields.is_empty() => fields,
+        _ => count_output(context.parser)?,
     };
     Ok(vec![Arc::new(BucketAuto { operand, buckets, fields, granularity })])
 }

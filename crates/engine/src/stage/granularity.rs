@@ -89,11 +89,11 @@ impl Granularity {
 
     /// A value rounded up.
     pub(super) fn up_value(&self, value: &RawBson) -> RawBson {
-        rounded(value.as_raw_bson_ref(), |value| self.up(value))
+        rounded(value.as_raw_bson_ref(), matches!(self, Granularity::PowersOfTwo), |value| self.up(value))
     }
 
     fn down_value(&self, value: &RawBson) -> RawBson {
-        rounded(value.as_raw_bson_ref(), |value| self.down(value))
+        rounded(value.as_raw_bson_ref(), matches!(self, Granularity::PowersOfTwo), |value| self.down(value))
     }
 
     /// The rounded bounds of a bucket from its first and last value, the next bucket's first and the previous one's bound.
@@ -114,13 +114,19 @@ impl Granularity {
     }
 }
 
-fn rounded(value: RawBsonRef<'_>, round: impl Fn(f64) -> f64) -> RawBson {
+fn rounded(value: RawBsonRef<'_>, whole: bool, round: impl Fn(f64) -> f64) -> RawBson {
     match Number::of(value) {
         Some(number) if number.is_zero() => value.into(),
         Some(number) if number.is_decimal() => {
             RawBson::from(Number::Decimal(Number::Double(round(number.to_f64())).to_decimal()))
         }
-        Some(number) => RawBson::Double(round(number.to_f64())),
+        Some(number) => {
+            let double = Number::Double(round(number.to_f64()));
+            match double.to_i64_exact().filter(|_| whole) {
+                Some(number) => RawBson::from(Number::int_or_long(number)),
+                None => RawBson::from(double),
+            }
+        }
         None => value.into(),
     }
 }

@@ -6,8 +6,8 @@
 //! <https://www.mongodb.com/docs/manual/reference/operator/aggregation/lookup/>.
 
 use crate::document::traverse::{Leaf, visit};
-use crate::document::{FieldPath, MAX_DOCUMENT_BYTES, RawArray, RawBsonRef, RawDocument, Row, Value, edit};
-use crate::error::{Error, Result};
+use crate::document::{FieldPath, RawArray, RawBsonRef, RawDocument, Row, edit};
+use crate::error::{Code, Error, Result};
 use crate::expression::{self, Compiled, Scope, VariableId};
 use crate::namespace::Namespace;
 use crate::stage::join::{Join, Table, collect};
@@ -18,6 +18,9 @@ use bson::RawArrayBuf;
 use std::sync::Arc;
 
 pub(super) const STAGE: StageKind = StageKind::new("$lookup", parse);
+
+/// How large a row may grow on its way; only what comes out of the pipeline is bounded as documents are.
+const MAX_JOINED_BYTES: usize = 100 * 1024 * 1024;
 
 #[derive(Debug)]
 struct Lookup {
@@ -62,13 +65,24 @@ fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec
     Ok(vec![Arc::new(Lookup { from, fields, variables, pipeline, target })])
 }
 
+/// The namespace of a collection to read; names that no collection can have are empty ones, not errors.
+pub(super) fn other_collection(database: &str, collection: &str) -> Result<Namespace> {
+    if collection.is_empty() || collection.starts_with('.') || collection.contains('\0') {
+        return Err(Error::new(
+            Code::INVALID_NAMESPACE,
+            format!("Invalid namespace specified '{database}.{collection}'"),
+        ));
+    }
+    Ok(Namespace { database: database.to_owned(), collection: collection.to_owned() })
+}
+
 fn parse_from(
     from: Option<RawBsonRef<'_>>,
     specification: &RawDocument,
     context: &ParseContext<'_>,
 ) -> Result<Option<Namespace>> {
     match from {
-        Some(RawBsonRef::String(collection)) => Namespace::new(&context.namespace.database, collection).map(Some),
+        Some(RawBsonRef::String(collection)) => other_collection(&context.namespace.database, collection).map(Some),
         Some(RawBsonRef::Document(document)) => {
             for field in document {
                 let (name, value) = field?;
@@ -123,10 +137,11 @@ fn parse_pipeline(
         .cloned()
         .unwrap_or_else(|| Namespace { database: context.namespace.database.clone(), collection: String::new() });
     let (collator, place, depth) = (context.collator.clone(), context.place, context.depth);
+    let in_facet = context.in_facet;
     let outer = context.namespace.clone();
     let (variables, pipeline) = context.parser.scoped(|parser| {
         let variables = values.into_iter().map(|(name, value)| (parser.define(name), value)).collect();
-        let mut inner = ParseContext { parser, collator, namespace: outer, place, depth };
+        let mut inner = ParseContext { parser, collator, namespace: outer, place, depth, in_facet };
         inner.sub_pipeline(stages, Place::Lookup, namespace).map(|pipeline| (variables, pipeline))
     })?;
     Ok((variables, Some(Arc::new(pipeline))))
@@ -180,7 +195,7 @@ impl RowSource for Joining {
         let mut bytes = row.bytes().len();
         for other in found.iter() {
             bytes += other.bytes().len();
-            if bytes > MAX_DOCUMENT_BYTES {
+            if bytes > MAX_JOINED_BYTES {
                 return Err(Error::location(
                     4568,
                     "Total size of documents matching pipeline's $lookup stage exceeds maximum document size",
@@ -261,22 +276,12 @@ impl Joining {
 /// The values of a row's local field: an array's elements, null for a missing one.
 fn local_values<'a>(document: &'a RawDocument, path: &FieldPath) -> Result<Vec<RawBsonRef<'a>>> {
     let mut values = Vec::new();
-    let mut missing = false;
     visit(document, path.as_str(), Leaf::Elements, &mut |value, _| {
-        match value {
-            Some(value) => values.push(value),
-            None => missing = true,
-        }
+        values.extend(value);
         Ok(false)
     })?;
-    if missing && values.is_empty() {
-        values.push(RawBsonRef::Null);
-    }
     if values.is_empty() {
-        let shown = path.evaluate(RawBsonRef::Document(document))?;
-        if matches!(shown, Value::Missing) {
-            values.push(RawBsonRef::Null);
-        }
+        values.push(RawBsonRef::Null);
     }
     Ok(values)
 }

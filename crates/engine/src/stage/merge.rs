@@ -3,15 +3,13 @@
 //! Rows are written in bounded batches; nothing comes out. Documented at
 //! <https://www.mongodb.com/docs/manual/reference/operator/aggregation/merge/>.
 
-use crate::document::{
-    FieldPath, RawArray, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, Row, append, type_name, validate,
-};
+use crate::document::{FieldPath, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, Row, append, type_name, validate};
 use crate::error::{Error, Result};
 use crate::expression::{self, Compiled, Scope};
 use crate::namespace::Namespace;
 use crate::stage::lookup::check_variable;
 use crate::stage::options::Options;
-use crate::stage::{NoRows, ParseContext, Pipeline, Position, Rows, Stage, StageContext, StageKind, Write, deferred};
+use crate::stage::{NoRows, ParseContext, Position, Rows, Stage, StageContext, StageKind, Write, deferred};
 use bson::oid::ObjectId;
 use bson::rawdoc;
 use std::sync::Arc;
@@ -94,7 +92,7 @@ fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec
         ));
     }
     let variables = parse_variables(definitions, context)?;
-    let matched = parse_matched(matched, &variables, context)?;
+    let matched = parse_matched(matched)?;
     if unmatched != Unmatched::Insert && matches!(matched, Matched::KeepExisting | Matched::Fail) {
         return Err(Error::location(
             51181,
@@ -195,11 +193,7 @@ fn parse_variables(
     Ok(variables)
 }
 
-fn parse_matched(
-    matched: Option<RawBsonRef<'_>>,
-    variables: &[(String, Compiled)],
-    context: &mut ParseContext<'_>,
-) -> Result<Matched> {
+fn parse_matched(matched: Option<RawBsonRef<'_>>) -> Result<Matched> {
     match matched {
         None | Some(RawBsonRef::String("merge")) => Ok(Matched::Merge),
         Some(RawBsonRef::String("replace")) => Ok(Matched::Replace),
@@ -208,8 +202,13 @@ fn parse_matched(
         Some(RawBsonRef::String(other)) => Err(Error::bad_value(format!(
             "Enumeration value '{other}' for field '$merge.whenMatched' is not a valid value."
         ))),
+        // What its stages have wrong shows when a document first matches.
         Some(RawBsonRef::Array(stages)) => {
-            check_pipeline(stages, variables, context)?;
+            for stage in stages {
+                if stage?.as_document().is_none() {
+                    return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
+                }
+            }
             Ok(Matched::Pipeline(RawBson::Array(stages.to_owned())))
         }
         Some(other) => Err(Error::location(
@@ -217,17 +216,6 @@ fn parse_matched(
             format!("$merge 'whenMatched' field must be either a string or an array, but found {}", type_name(other)),
         )),
     }
-}
-
-/// Refuses a pipeline that an update could not run.
-fn check_pipeline(stages: &RawArray, variables: &[(String, Compiled)], context: &mut ParseContext<'_>) -> Result<()> {
-    context.parser.scoped(|parser| {
-        parser.define("new");
-        for (name, _) in variables {
-            parser.define(name);
-        }
-        Pipeline::parse_update(stages, parser).map(drop)
-    })
 }
 
 impl Merge {
@@ -298,6 +286,10 @@ impl Merge {
         }
         let mut variables = RawDocumentBuf::new();
         let update = self.update(&document, &mut variables, context)?;
+        let document = match self.matched {
+            Matched::Merge | Matched::KeepExisting => by_name(&document)?,
+            _ => document,
+        };
         let insert = (self.unmatched == Unmatched::Insert).then_some(document);
         Ok(Write::Update { filter, update, variables, insert })
     }
@@ -332,6 +324,17 @@ impl Merge {
             }
         })
     }
+}
+
+/// The document with its `_id` in front and its other fields in the order in which an upsert sets them.
+fn by_name(document: &RawDocument) -> Result<RawDocumentBuf> {
+    let mut fields = document.iter().collect::<Result<Vec<_>, _>>()?;
+    fields.sort_by_key(|(name, _)| (name.as_str() != "_id", name.as_str()));
+    let mut ordered = RawDocumentBuf::new();
+    for (name, value) in fields {
+        ordered.append(name, value);
+    }
+    Ok(ordered)
 }
 
 impl Stage for Merge {

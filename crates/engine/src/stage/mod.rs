@@ -230,6 +230,7 @@ pub static STAGES: &[StageKind] = &[
 pub static UNSUPPORTED: &[&str] = &[
     "$_internalInhibitOptimization",
     "$geoNear",
+    "$listCatalog",
     "$listClusterCatalog",
     "$listSampledQueries",
     "$listSearchIndexes",
@@ -239,10 +240,14 @@ pub static UNSUPPORTED: &[&str] = &[
     "$rankFusion",
     "$scoreFusion",
     "$search",
+    "$searchBeta",
     "$searchMeta",
     "$shardedDataDistribution",
     "$vectorSearch",
 ];
+
+/// Stages of a change stream alone: they stand in front, never inside another stage.
+static OF_CHANGE_STREAMS: &[&str] = &["$changeStream", "$changeStreamSplitLargeEvent"];
 
 /// The table row of that name.
 pub fn find(name: &str) -> Option<&'static StageKind> {
@@ -250,8 +255,12 @@ pub fn find(name: &str) -> Option<&'static StageKind> {
 }
 
 /// The refusal of a stage that does not exist, or is not our aim.
-fn unknown(name: &str) -> Error {
-    if UNSUPPORTED.contains(&name) {
+fn unknown(name: &str, in_facet: bool) -> Error {
+    let known = UNSUPPORTED.contains(&name);
+    if in_facet && (known || OF_CHANGE_STREAMS.contains(&name)) {
+        return Error::location(40600, format!("{name} is not allowed to be used within a $facet stage"));
+    }
+    if known {
         return Error::new(
             Code::COMMAND_NOT_SUPPORTED,
             format!("the stage '{name}' is not supported by Sheaf: see COMPAT.md"),

@@ -22,11 +22,18 @@ fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec
         RawBsonRef::String(collection) => (context.namespace.database.clone(), collection, None),
         RawBsonRef::Document(document) => {
             let mut options = Options::of("$out", document)?;
-            let database = options.required_string("db")?.to_owned();
-            let collection = options.required_string("coll")?;
+            let (database, collection) = (options.string("db")?, options.string("coll")?);
             let timeseries = options.document("timeseries")?;
+            let missing = match (database, collection) {
+                (None, _) => Some(options.missing("db")),
+                (_, None) => Some(options.missing("coll")),
+                _ => None,
+            };
             options.finish()?;
-            (database, collection, timeseries)
+            match (database, collection, missing) {
+                (Some(database), Some(collection), None) => (database.to_owned(), collection, timeseries),
+                (_, _, missing) => return Err(missing.unwrap_or_else(|| Error::internal("a missing option is named"))),
+            }
         }
         other => {
             return Err(Error::location(

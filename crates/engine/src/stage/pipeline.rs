@@ -43,6 +43,8 @@ pub struct ParseContext<'p> {
     pub place: Place,
     /// How many pipelines are around it.
     pub depth: usize,
+    /// Whether `$facet` is around it, however far.
+    pub in_facet: bool,
 }
 
 impl ParseContext<'_> {
@@ -63,6 +65,7 @@ impl ParseContext<'_> {
             namespace,
             place,
             depth: self.depth + usize::from(place != Place::Facet),
+            in_facet: self.in_facet || place == Place::Facet,
         };
         Pipeline::parse(stages, &mut inner)
     }
@@ -124,9 +127,16 @@ impl Pipeline {
         }
         for (at, document) in documents.iter().enumerate() {
             let (name, argument) = single_field(document)?;
-            let kind = find(name).ok_or_else(|| unknown(name))?;
-            check_place(kind.name, kind.position, kind.in_facet, at, documents.len(), context)?;
-            for stage in (kind.parse)(argument, context)? {
+            let kind = find(name).ok_or_else(|| unknown(name, context.in_facet))?;
+            let standing = Standing { name: kind.name, position: kind.position, in_facet: kind.in_facet };
+            check_place(&standing, at, documents.len(), context)?;
+            let is_text = |filter: &RawDocument| crate::document::get(filter, "$text").is_ok_and(|text| text.is_some());
+            if at > 0 && name == "$match" && argument.as_document().is_some_and(is_text) {
+                return Err(Error::location(17313, "$match with $text is only allowed as the first pipeline stage"));
+            }
+            let stages = (kind.parse)(argument, context)?;
+            check_collection(&standing, at, context)?;
+            for stage in stages {
                 pipeline.steps.push(Step { name: kind.name, argument: argument.into(), stage });
             }
         }
@@ -151,7 +161,10 @@ impl Pipeline {
             }
         }
         let namespace = Namespace { database: String::new(), collection: "update".to_owned() };
-        Pipeline::parse(stages, &mut ParseContext { parser, collator: None, namespace, place: Place::Top, depth: 0 })
+        Pipeline::parse(
+            stages,
+            &mut ParseContext { parser, collator: None, namespace, place: Place::Top, depth: 0, in_facet: false },
+        )
     }
 
     /// What a pipeline of row-wise stages makes of one document.
@@ -314,35 +327,23 @@ fn single_field(document: &RawDocument) -> Result<(&str, RawBsonRef<'_>)> {
     }
 }
 
-fn check_place(
-    name: &str,
+/// What the table's row says of a stage.
+struct Standing<'k> {
+    name: &'k str,
     position: Position,
     in_facet: bool,
-    at: usize,
-    count: usize,
-    context: &ParseContext<'_>,
-) -> Result<()> {
-    let without_collection = context.namespace.collection.is_empty();
-    if context.place == Place::Facet && !in_facet {
-        return Err(Error::location(40600, format!("{name} is not allowed to be used within a $facet stage")));
-    }
-    if position == Position::FirstWithoutCollection && !without_collection {
-        return Err(Error::new(
-            Code::INVALID_NAMESPACE,
-            format!("{name} must be run against the database with {{aggregate: 1}}, not a collection"),
-        ));
-    }
+}
+
+/// Refuses a stage that may not stand where it stands; what its argument has wrong comes next.
+fn check_place(stage: &Standing<'_>, at: usize, count: usize, context: &ParseContext<'_>) -> Result<()> {
+    let Standing { name, position, in_facet } = *stage;
     if position == Position::Last {
+        let refused = |number: i32, inside: &str| {
+            Err(Error::location(number, format!("{name} is not allowed within a {inside}'s sub-pipeline")))
+        };
         match context.place {
-            Place::Lookup => {
-                return Err(Error::location(51047, format!("{name} is not allowed within a $lookup's sub-pipeline")));
-            }
-            Place::Union => {
-                return Err(Error::location(
-                    31441,
-                    format!("{name} is not allowed within a $unionWith's sub-pipeline"),
-                ));
-            }
+            Place::Lookup => return refused(51047, "$lookup"),
+            Place::Union => return refused(31441, "$unionWith"),
             Place::View => {
                 return Err(Error::new(
                     Code::OPTION_NOT_SUPPORTED_ON_VIEW,
@@ -351,21 +352,39 @@ fn check_place(
             }
             Place::Top | Place::Facet => {}
         }
-        if at + 1 < count {
-            return Err(Error::location(40601, format!("{name} can only be the final stage in the pipeline")));
-        }
     }
-    let makes_rows = matches!(position, Position::First | Position::FirstWithoutCollection);
-    if makes_rows && at > 0 {
+    if context.in_facet && !in_facet {
+        return Err(Error::location(40600, format!("{name} is not allowed to be used within a $facet stage")));
+    }
+    if position == Position::Last && at + 1 < count {
+        return Err(Error::location(40601, format!("{name} can only be the final stage in the pipeline")));
+    }
+    if makes_rows(position) && at > 0 {
         return Err(Error::location(40602, format!("{name} is only valid as the first stage in a pipeline.")));
     }
-    if at == 0 && without_collection && !makes_rows && context.place == Place::Top {
+    if position == Position::FirstWithoutCollection && !context.namespace.collection.is_empty() {
         return Err(Error::new(
             Code::INVALID_NAMESPACE,
-            format!("{{aggregate: 1}} is not valid for '{name}'; a collection is required."),
+            format!("{name} must be run against the database with {{aggregate: 1}}, not a collection"),
         ));
     }
     Ok(())
+}
+
+/// Refuses a first stage that needs a collection where there is none.
+fn check_collection(stage: &Standing<'_>, at: usize, context: &ParseContext<'_>) -> Result<()> {
+    let without = context.namespace.collection.is_empty() && context.place == Place::Top;
+    if at == 0 && without && !makes_rows(stage.position) {
+        return Err(Error::new(
+            Code::INVALID_NAMESPACE,
+            format!("{{aggregate: 1}} is not valid for '{}'; a collection is required.", stage.name),
+        ));
+    }
+    Ok(())
+}
+
+fn makes_rows(position: Position) -> bool {
+    matches!(position, Position::First | Position::FirstWithoutCollection)
 }
 
 /// Refuses an argument that is no document.

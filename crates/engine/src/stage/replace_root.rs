@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 pub(super) const STAGE: StageKind = StageKind::new("$replaceRoot", parse);
 
+/// The largest document inside a pipeline: a little more than one that may be stored.
+const MAX_ROW_BYTES: usize = MAX_DOCUMENT_BYTES + 16 * 1024;
+
 #[derive(Debug)]
 struct ReplaceRoot {
     root: Compiled,
@@ -50,7 +53,7 @@ impl Stage for ReplaceRoot {
             Value::Borrowed(RawBsonRef::Document(document)) => document.to_owned(),
             other => return Err(self.refused(&other)),
         };
-        if root.as_bytes().len() > MAX_DOCUMENT_BYTES {
+        if root.as_bytes().len() > MAX_ROW_BYTES {
             return Err(Error::new(
                 Code::BSON_OBJECT_TOO_LARGE,
                 format!("BSONObj size: {} is invalid. Size must be between 0 and 16793600", root.as_bytes().len()),

@@ -26,15 +26,12 @@ fn parse(argument: RawBsonRef<'_>, _: &mut ParseContext<'_>) -> Result<Vec<Arc<d
         }
         let number = Number::of(value)
             .ok_or_else(|| Error::location(28746, "size argument to $sample must be a number"))?
-            .to_i64_truncated();
-        size = Some(
-            u64::try_from(number)
-                .ok()
-                .filter(|size| *size > 0)
-                .ok_or_else(|| Error::location(28747, "size argument to $sample must be a positive integer"))?,
-        );
+            .to_i64_option();
+        size = Some(number);
     }
     let size = size.ok_or_else(|| Error::location(28749, "$sample stage must specify a size"))?;
+    let size = u64::try_from(size).ok().filter(|size| *size > 0);
+    let size = size.ok_or_else(|| Error::location(28747, "size argument to $sample must be a positive integer"))?;
     Ok(vec![Arc::new(Sample { size })])
 }
 

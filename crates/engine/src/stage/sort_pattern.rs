@@ -42,7 +42,11 @@ impl SortPattern {
                     SortPart { path: Some(parse_path(name)?), descending }
                 }
             };
-            if part.path.is_some() && parts.iter().any(|known| known.path == part.path) {
+            if matches!(value, RawBsonRef::Document(_)) {
+                parts.push(part);
+                continue;
+            }
+            if parts.iter().any(|known| known.path == part.path) {
                 return Err(Error::location(7472500, format!("duplicate field '{name}' in $sort")));
             }
             parts.push(part);
@@ -50,7 +54,9 @@ impl SortPattern {
         if parts.is_empty() {
             return Err(Error::location(15976, "$sort stage must have at least one sort key"));
         }
-        if parts.iter().filter(|part| part.path.is_some()).count() > MAX_SORT_FIELDS {
+        if parts.iter().filter(|part| part.path.as_ref().is_some_and(|path| !path.as_str().is_empty())).count()
+            > MAX_SORT_FIELDS
+        {
             return Err(Error::location(13103, format!("too many compound keys: at most {MAX_SORT_FIELDS}")));
         }
         Ok(SortPattern { parts })
@@ -202,9 +208,9 @@ fn direction(value: RawBsonRef<'_>) -> Result<bool> {
             "Illegal key in $sort specification: $sort key ordering must be specified using a number or {$meta: 'text'}",
         ));
     };
-    match number.to_i64_exact() {
-        Some(1) => Ok(false),
-        Some(-1) => Ok(true),
+    match number.to_i64_option() {
+        1 => Ok(false),
+        -1 => Ok(true),
         _ => Err(Error::location(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")),
     }
 }
@@ -220,10 +226,14 @@ fn parse_meta(meta: &RawDocument) -> Result<SortPart> {
         return Err(Error::failed_to_parse("Cannot have additional keys in a $meta sort specification"));
     }
     match value.as_str() {
+        // No row has a score of a search: all are equal in it.
+        Some("searchScore" | "vectorSearchScore" | "score" | "scoreDetails") => {
+            Ok(SortPart { path: Some(FieldPath::unchecked("")), descending: true })
+        }
         Some("randVal") => Ok(SortPart { path: None, descending: true }),
-        Some(
-            kind @ ("textScore" | "searchScore" | "geoNearDistance" | "vectorSearchScore" | "score" | "scoreDetails"),
-        ) => Err(Error::location(40218, format!("query requires {kind} metadata, but it is not available"))),
+        Some(kind @ ("textScore" | "geoNearDistance")) => {
+            Err(Error::location(40218, format!("query requires {kind} metadata, but it is not available")))
+        }
         _ => Err(Error::location(31138, "Illegal $meta sort: only randVal is available here")),
     }
 }

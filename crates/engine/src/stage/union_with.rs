@@ -5,6 +5,7 @@
 use crate::document::Row;
 use crate::error::{Error, Result};
 use crate::namespace::Namespace;
+use crate::stage::lookup::other_collection;
 use crate::stage::options::Options;
 use crate::stage::{ParseContext, Pipeline, Place, RowSource, Rows, Stage, StageContext, StageKind};
 use bson::{RawArray, RawBsonRef};
@@ -39,7 +40,7 @@ fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec
     };
     let database = context.namespace.database.clone();
     let from = match collection {
-        Some(collection) => Some(Namespace::new(&database, collection)?),
+        Some(collection) => Some(other_collection(&database, collection)?),
         None => {
             starts_with_documents(stages)?;
             None

@@ -3,11 +3,10 @@
 //! 32-bit sums that overflow become 64-bit; 64-bit ones are refused. Documented at
 //! <https://www.mongodb.com/docs/manual/reference/operator/update/inc/>.
 
-use crate::document::{Number, RawBson, RawBsonRef, type_name};
+use crate::document::{Number, RawBson, RawBsonRef, number, type_name};
 use crate::error::{Error, Result};
 use crate::update::apply::At;
 use crate::update::node::Node;
-use crate::update::set::identical;
 use crate::update::{Change, Modifier, Operator, show, show_id};
 
 pub(super) const OPERATOR: Operator = Operator {
@@ -66,7 +65,9 @@ pub(super) fn compute<'a>(
             show_id(at.before)
         ))
     })?;
-    if identical(before, after.as_raw_bson_ref()) {
+    // The same number of the same type changes nothing: a negative zero stays.
+    let after_value = after.as_raw_bson_ref();
+    if before.element_type() == after_value.element_type() && number::compare(before, after_value).is_eq() {
         return Ok(Change::None);
     }
     *current = Node::Owned(after);

@@ -1,9 +1,10 @@
 //! An update by an aggregation pipeline of the stages that map one document to one.
 //!
-//! The `_id` stays: a pipeline that drops it gets it back, one that changes it is refused. Documented at
+//! The `_id` stays: a pipeline that drops it gets it back, one that changes it is refused. Zero timestamps at the top level
+//! become the operation's cluster time. Documented at
 //! <https://www.mongodb.com/docs/manual/tutorial/update-documents-with-aggregation-pipeline/>.
 
-use crate::document::{RawArray, RawDocument, RawDocumentBuf, append, get};
+use crate::document::{RawArray, RawDocument, RawDocumentBuf, append, get, validate};
 use crate::error::Result;
 use crate::expression::Parser;
 use crate::stage;
@@ -30,6 +31,7 @@ impl Pipeline {
     /// `ImmutableField` (66) when the pipeline changes the `_id`, and what the stages refuse.
     pub(crate) fn apply(&self, before: &RawDocument, context: &UpdateContext<'_>) -> Result<RawDocumentBuf> {
         let after = self.stages.map(before, context.environment)?.unwrap_or_default();
+        let after = validate::with_timestamps(after, context.environment.cluster_time)?;
         let Some(id) = get(before, "_id")? else { return Ok(after) };
         if get(&after, "_id")?.is_some() {
             check_id(before, &after, immutable_id)?;

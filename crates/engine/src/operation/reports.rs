@@ -1,0 +1,149 @@
+//! What `$collStats` and `$indexStats` show of a collection.
+//!
+//! Latencies and collection scans are not measured by collection: their numbers are zero.
+
+use super::aggregate::EngineCollections;
+use crate::catalog::Collection;
+use crate::document::{append, get};
+use crate::error::{Code, Error, Result};
+use crate::index::IndexSpec;
+use crate::namespace::Namespace;
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
+use std::sync::Arc;
+
+/// This machine's name.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
+}
+
+/// A size as the narrowest integer that holds it.
+fn put(document: &mut RawDocumentBuf, name: &str, size: i64) -> Result<()> {
+    let size = i32::try_from(size).map_or(RawBsonRef::Int64(size), RawBsonRef::Int32);
+    append(document, name, size)
+}
+
+impl EngineCollections {
+    /// The one row of `$collStats`; `options` holds the sections wanted, with `storageStats.scale` as a number of bytes.
+    pub(super) fn collection_report(
+        &self,
+        namespace: &Namespace,
+        options: &RawDocument,
+    ) -> Result<Vec<RawDocumentBuf>> {
+        let collection = self.reading.catalog.get(namespace);
+        let mut row = rawdoc! {
+            "ns": namespace.to_string(),
+            "host": host(),
+            "localTime": bson::DateTime::from_millis((self.engine.options.clock)()),
+        };
+        let stored = || -> Result<&Arc<Collection>> {
+            let missing = || {
+                Error::new(
+                    Code::NAMESPACE_NOT_FOUND,
+                    format!(
+                        "Unable to retrieve statistics in $collStats :: caused by :: Collection [{namespace}] not found."
+                    ),
+                )
+            };
+            let collection = collection.ok_or_else(missing)?;
+            if collection.is_view() {
+                return Err(Error::new(
+                    Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
+                    format!("Namespace {namespace} is a view, not a collection"),
+                ));
+            }
+            Ok(collection)
+        };
+        if let Some(RawBsonRef::Document(latency)) = get(options, "latencyStats")? {
+            let histograms = get(latency, "histograms")? == Some(RawBsonRef::Boolean(true));
+            append(&mut row, "latencyStats", RawBsonRef::Document(&latencies(histograms)))?;
+        }
+        if let Some(RawBsonRef::Document(storage)) = get(options, "storageStats")? {
+            let scale = storage.get_i64("scale").unwrap_or(1);
+            let storage = self.storage_report(stored()?, scale)?;
+            append(&mut row, "storageStats", RawBsonRef::Document(&storage))?;
+        }
+        if get(options, "count")?.is_some() {
+            let totals = self.engine.totals(&*self.reading.view, stored()?.id)?;
+            put(&mut row, "count", totals.count)?;
+        }
+        if get(options, "queryExecStats")?.is_some() {
+            stored()?;
+            let scans = rawdoc! { "collectionScans": { "total": 0_i64, "nonTailable": 0_i64 } };
+            append(&mut row, "queryExecStats", RawBsonRef::Document(&scans))?;
+        }
+        Ok(vec![row])
+    }
+
+    /// Sizes.
+    fn storage_report(&self, collection: &Collection, scale: i64) -> Result<RawDocumentBuf> {
+        let totals = self.engine.totals(&*self.reading.view, collection.id)?;
+        let mut report = RawDocumentBuf::new();
+        put(&mut report, "size", totals.size_bytes / scale)?;
+        put(&mut report, "count", totals.count)?;
+        if totals.count > 0 {
+            put(&mut report, "avgObjSize", totals.size_bytes / totals.count)?;
+        }
+        put(&mut report, "numOrphanDocs", 0)?;
+        put(&mut report, "storageSize", totals.size_bytes / scale)?;
+        put(&mut report, "freeStorageSize", 0)?;
+        let capped = collection.settings.capped;
+        append(&mut report, "capped", RawBsonRef::Boolean(capped.is_some()))?;
+        if let Some(capped) = capped {
+            put(&mut report, "max", i64::try_from(capped.max).unwrap_or(i64::MAX))?;
+            put(&mut report, "maxSize", i64::try_from(capped.size_bytes).unwrap_or(i64::MAX) / scale)?;
+        }
+        let mut sizes = RawDocumentBuf::new();
+        let mut count = 0;
+        if !collection.settings.clustered {
+            put(&mut sizes, "_id_", 0)?;
+            count += 1;
+        }
+        for index in &collection.indexes {
+            put(&mut sizes, index.spec.name(), 0)?;
+            count += 1;
+        }
+        put(&mut report, "nindexes", count)?;
+        append(&mut report, "indexBuilds", RawBsonRef::Array(&bson::RawArrayBuf::new()))?;
+        put(&mut report, "totalIndexSize", 0)?;
+        put(&mut report, "totalSize", totals.size_bytes / scale)?;
+        append(&mut report, "indexSizes", RawBsonRef::Document(&sizes))?;
+        put(&mut report, "scaleFactor", scale)?;
+        Ok(report)
+    }
+
+    /// One row for each index.
+    pub(super) fn index_report(&self, namespace: &Namespace) -> Result<Vec<RawDocumentBuf>> {
+        let Some(collection) = self.reading.catalog.get(namespace) else { return Ok(Vec::new()) };
+        let host = host();
+        let report = |spec: &IndexSpec| {
+            rawdoc! {
+                "name": spec.name(),
+                "key": spec.pattern().to_owned(),
+                "host": host.as_str(),
+                "accesses": {
+                    "ops": self.engine.index_uses.of(collection.id, spec.name()),
+                    "since": bson::DateTime::from_millis(self.engine.index_uses.since_ms()),
+                },
+                "spec": spec.document().to_owned(),
+            }
+        };
+        let id = IndexSpec::id(collection.settings.collation.as_ref());
+        Ok(std::iter::once(report(&id)).chain(collection.indexes.iter().map(|index| report(&index.spec))).collect())
+    }
+}
+
+fn latencies(histograms: bool) -> RawDocumentBuf {
+    let mut report = RawDocumentBuf::new();
+    for kind in ["reads", "writes", "commands", "transactions"] {
+        let mut counted = RawDocumentBuf::new();
+        if histograms {
+            counted.append(bson::raw::cstr!("histogram"), bson::RawArrayBuf::new());
+        }
+        counted.append(bson::raw::cstr!("latency"), 0_i64);
+        counted.append(bson::raw::cstr!("ops"), 0_i64);
+        counted.append(bson::raw::cstr!("queryableEncryptionLatencyMicros"), 0_i64);
+        append(&mut report, kind, RawBsonRef::Document(&counted)).expect("the names hold no null bytes");
+    }
+    report
+}
