@@ -22,9 +22,7 @@ from pymongo.write_concern import WriteConcern
 
 from checks import Checks
 
-KNOWN_FAILURES = {
-    "bulk_write counts each kind": "a statement without _id does not see what earlier statements of the same command have written",
-}
+KNOWN_FAILURES = {}
 """Checks that MongoDB's documentation asks for and the server does not pass yet, with the reason."""
 
 URI = os.environ.get("MONGODB_URI", "mongodb://127.0.0.1:27017/?directConnection=true")

@@ -227,7 +227,7 @@ fn an_index_is_built_on_what_is_there_and_unique_means_unique() {
     let context = Context::default();
     insert(&engine, &context, (0..1000).map(|id| rawdoc! { "_id": id, "v": id % 999 }).collect());
     let spec = rawdoc! { "key": { "v": 1 }, "name": "v_1", "unique": true };
-    let refused = engine.create_indexes(&context, &namespace(), &[spec.clone()]).err().unwrap();
+    let refused = engine.create_indexes(&context, &namespace(), std::slice::from_ref(&spec)).err().unwrap();
     assert_eq!(refused.code, Code::DUPLICATE_KEY);
     assert_eq!(engine.collection(&context, &namespace()).unwrap().collection.indexes.len(), 0);
     let change = update(rawdoc! { "_id": 999 }, rawdoc! { "$set": { "v": 5000 } });
