@@ -323,7 +323,7 @@ async function sessions() {
     return numbered;
   });
   await checks.equal('maxTimeMS ends a long operation', 50, async () => (await refusal(() => db.collection('many').aggregate([
-    { $lookup: { from: 'many', pipeline: [{ $match: { $expr: { $gt: ['$pad', 'a'] } } }, { $count: 'n' }], as: 'all' } }, { $count: 'n' }], { maxTimeMS: 20 }).toArray())).code);
+    { $lookup: { from: 'many', let: { id: '$_id' }, pipeline: [{ $match: { $expr: { $gt: [{ $concat: ['$pad', { $toString: '$$id' }] }, 'a'] } } }, { $count: 'n' }], as: 'all' } }, { $count: 'n' }], { maxTimeMS: 20 }).toArray())).code);
 }
 
 async function changeStreams() {
