@@ -31,8 +31,14 @@ pub(crate) fn run_pipeline(documents: &Bson, stages: &Bson, options: &RawDocumen
     let namespace = Namespace { database: "test".to_owned(), collection: collection.to_owned() };
     let wrapped = RawDocumentBuf::try_from(&bson::doc! { "p": stages.clone() }).unwrap();
     let mut parser = Parser::new();
-    let mut parse =
-        ParseContext { parser: &mut parser, collator: None, namespace: namespace.clone(), place: Place::Top, depth: 0, in_facet: false };
+    let mut parse = ParseContext {
+        parser: &mut parser,
+        collator: None,
+        namespace: namespace.clone(),
+        place: Place::Top,
+        depth: 0,
+        in_facet: false,
+    };
     let pipeline = Arc::new(Pipeline::parse(wrapped.get_array("p").unwrap(), &mut parse)?);
     let memory_bytes = options.get_i32("memory").map_or(MEMORY_BYTES, |bytes| usize::try_from(bytes).unwrap());
     let context = Arc::new(StageContext {
