@@ -155,11 +155,9 @@ fn run(statement: &str) -> String {
     match (verb, &arguments[..]) {
         ("eval", [expression]) => evaluate(expression, &RawDocumentBuf::new()),
         ("eval", [expression, document]) => evaluate(expression, &raw_document(document)),
-        ("accumulate", [accumulator, documents]) => {
-            printed(accumulate(&raw_document(accumulator), documents).map(bson::RawBson::from))
-        }
+        ("accumulate", [accumulator, documents]) => printed(accumulate(&raw_document(accumulator), documents)),
         ("window", [function, sort, documents]) => {
-            printed(window(&raw_document(function), &raw_document(sort), documents).map(bson::RawBson::from))
+            printed(window(&raw_document(function), &raw_document(sort), documents))
         }
         ("match", [filter, document]) => matches(&raw_document(filter), &raw_document(document)),
         ("project", [specification, document]) => {
