@@ -27,7 +27,7 @@ step "tests"
 cargo test --workspace --locked
 
 step "documentation"
-RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --document-private-items
+RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" cargo doc --workspace --no-deps --locked --document-private-items
 
 if [ -z "${FAST:-}" ]; then
   step "end to end"

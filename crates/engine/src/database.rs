@@ -1,6 +1,6 @@
 //! The engine as a whole: opening it, reading a consistent state, committing.
 //!
-//! A write runs under the storage's one writer lock as a [`Statement`](crate::statement::Statement), a pure function from what
+//! A write runs under the storage's one writer lock as a [`Statement`], a pure function from what
 //! it sees to what it writes, and is visible to readers once it is flushed. What may take long (finding the candidates of an
 //! update, waiting for another transaction) happens outside that lock.
 

@@ -25,7 +25,7 @@ const MONTHS: [&str; 12] = [
 ];
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// Refuses a format that [`format`] (or [`parse_with_format`] when `parsing`) does not know.
+/// Refuses a format that [`fn@format`] (or [`parse_with_format`] when `parsing`) does not know.
 ///
 /// # Errors
 /// `Location18535` for a lone `%` at the end, `Location18536` for an unknown letter.
@@ -77,7 +77,7 @@ pub fn format(millis: i64, zone: &Zone, format: &str) -> Result<String> {
 /// ISO 8601 with milliseconds, with a `Z` when the zone is UTC.
 ///
 /// # Errors
-/// As [`format`].
+/// As [`fn@format`].
 pub fn format_iso(millis: i64, zone: &Zone) -> Result<String> {
     format(millis, zone, if zone.is_utc() { "%Y-%m-%dT%H:%M:%S.%LZ" } else { "%Y-%m-%dT%H:%M:%S.%L" })
 }
