@@ -1,5 +1,6 @@
 //! What can go wrong in a store: the same shape for both kinds.
 
+use bson::Document;
 use std::fmt;
 
 /// What the store's fallible functions return.
@@ -13,20 +14,26 @@ pub struct Error {
     /// What was wrong.
     pub message: String,
     labels: Vec<String>,
+    info: Option<Box<Document>>,
 }
 
 impl Error {
     /// An error with a code, for refusals of whoever uses the store inside a transaction's body.
     pub fn new(code: i32, message: impl Into<String>) -> Error {
-        Error { code: Some(code), message: message.into(), labels: Vec::new() }
+        Error::labelled(Some(code), message.into(), Vec::new())
     }
 
     pub(crate) fn unsupported(what: &str) -> Error {
-        Error { code: Some(115), message: format!("this kind of store does not support {what}"), labels: Vec::new() }
+        Error::new(115, format!("this kind of store does not support {what}"))
     }
 
     pub(crate) fn labelled(code: Option<i32>, message: String, labels: Vec<String>) -> Error {
-        Error { code, message, labels }
+        Error { code, message, labels, info: None }
+    }
+
+    pub(crate) fn with_info(mut self, info: Option<Document>) -> Error {
+        self.info = info.map(Box::new);
+        self
     }
 
     /// Whether it carries a label such as `TransientTransactionError`.
@@ -34,9 +41,24 @@ impl Error {
         self.labels.iter().any(|known| known == label)
     }
 
+    /// Its labels.
+    pub fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    /// `errInfo`: what a validator found wrong, and the like.
+    pub fn info(&self) -> Option<&Document> {
+        self.info.as_deref()
+    }
+
     /// Whether it says that a unique key is taken.
     pub fn is_duplicate_key(&self) -> bool {
         self.code == Some(11000)
+    }
+
+    /// Whether it says that a change stream can't be resumed there any more.
+    pub fn is_history_lost(&self) -> bool {
+        matches!(self.code, Some(286 | 280)) || self.has_label("NonResumableChangeStreamError")
     }
 }
 
@@ -54,12 +76,14 @@ impl std::error::Error for Error {}
 impl From<engine::Error> for Error {
     fn from(error: engine::Error) -> Error {
         let labels = error.labels().iter().map(|label| (*label).to_owned()).collect();
-        Error { code: Some(error.code.0), message: error.message, labels }
+        let info = error.details.as_ref().and_then(|details| details.info.as_deref());
+        let info = info.and_then(|info| Document::try_from(info).ok());
+        Error::labelled(Some(error.code.0), error.message, labels).with_info(info)
     }
 }
 
 impl From<bson::error::Error> for Error {
     fn from(error: bson::error::Error) -> Error {
-        Error { code: None, message: error.to_string(), labels: Vec::new() }
+        Error::labelled(None, error.to_string(), Vec::new())
     }
 }

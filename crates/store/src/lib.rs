@@ -15,15 +15,26 @@
 //! # Ok::<(), store::Error>(()) }).unwrap();
 //! ```
 
+mod admin;
 mod cluster;
 mod collection;
+mod cursor;
 mod embedded;
 mod error;
+mod options;
 mod session;
+mod stream;
 
-pub use collection::{Collection, Find, FindOneAndUpdate, Update, UpdateResult};
+pub use collection::Collection;
+pub use cursor::Cursor;
 pub use error::{Error, Result};
+pub use options::{
+    Aggregate, BulkWrite, BulkWriteResult, CollectionInfo, CollectionStats, DatabaseInfo, Delete, Find, FindOneAndUpdate,
+    Freshness, Index, InsertMany, InsertManyResult, Modifications, Start, Update, UpdateResult, Watch, WriteError,
+    WriteModel, default_name,
+};
 pub use session::Session;
+pub use stream::ChangeStream;
 
 use bson::Document;
 use engine::Engine;
@@ -63,9 +74,38 @@ pub struct Capabilities {
     pub sharded: bool,
     /// Whether write hooks run in this process, in the write's own transaction.
     pub hooks: bool,
+    /// Whether the server is Sheaf, which may keep a model itself.
+    pub sheaf: bool,
+    /// The newest wire version that the server speaks; 25 is MongoDB 8.0.
+    pub wire_version: i32,
 }
 
+/// Hands a call to the store's kind, with the session as that kind has it.
+macro_rules! dispatch {
+    ($store:expr, $session:ident, $embedded:ident => $embedded_call:expr, $cluster:ident => $cluster_call:expr) => {
+        match &$store.kind {
+            $crate::Kind::Embedded($embedded) => {
+                let $session = $crate::embedded::as_embedded($session);
+                $embedded_call
+            }
+            $crate::Kind::Cluster($cluster) => {
+                let $session = $crate::cluster::as_cluster($session);
+                $cluster_call
+            }
+        }
+    };
+}
+pub(crate) use dispatch;
+
 impl Store {
+    /// A store by where it is: a `mongodb://` or `mongodb+srv://` URL, or a folder.
+    ///
+    /// # Errors
+    /// As [`Store::connect`] and [`Store::open`].
+    pub async fn at(place: &str) -> Result<Store> {
+        if is_url(place) { Store::connect(place).await } else { Store::open(Path::new(place)) }
+    }
+
     /// A store on an engine in this process.
     pub fn embedded(engine: Engine) -> Store {
         Store { kind: Kind::Embedded(embedded::Embedded::new(engine)) }
@@ -112,8 +152,18 @@ impl Store {
                 retryable_writes: true,
                 sharded: false,
                 hooks: true,
+                sheaf: true,
+                wire_version: 25,
             },
             Kind::Cluster(cluster) => cluster.capabilities(),
+        }
+    }
+
+    /// The database that the URL names.
+    pub fn default_database(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Embedded(_) => None,
+            Kind::Cluster(cluster) => cluster.default_database(),
         }
     }
 
@@ -153,7 +203,7 @@ impl Store {
                 },
                 Err(error) => {
                     // The body's error matters, not that of the abort: the transaction is over either way.
-                    let _ = session.abort().await;
+                    let _ = session.abort_transaction().await;
                     error
                 }
             };
@@ -161,6 +211,71 @@ impl Store {
                 return Err(error);
             }
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Inserts, updates, replaces and deletes in several collections in one call; says which writes failed. On a server
+    /// before MongoDB 8.0 it takes several calls.
+    ///
+    /// # Errors
+    /// What concerns the whole call; within a transaction also the first write's failure.
+    pub async fn bulk_write(
+        &self,
+        models: Vec<(Collection, WriteModel)>,
+        options: BulkWrite,
+        session: Option<&mut Session>,
+    ) -> Result<BulkWriteResult> {
+        for (_, model) in &models {
+            match model {
+                WriteModel::Update { update, .. } => collection::check_modifications(update)?,
+                WriteModel::Replace { replacement, .. } => collection::check_replacement(replacement)?,
+                WriteModel::Insert(_) | WriteModel::Delete { .. } => {}
+            }
+        }
+        if models.is_empty() {
+            return Ok(BulkWriteResult::default());
+        }
+        dispatch!(self, session, embedded => embedded.bulk_write(models, options, session).await,
+            cluster => cluster.bulk_write(models, options, session).await)
+    }
+
+    /// The results of a pipeline on a database, e.g. one that begins with `$documents`, `$currentOp` or
+    /// `$listLocalSessions`.
+    ///
+    /// # Errors
+    /// An invalid pipeline.
+    pub async fn aggregate(
+        &self,
+        database: &str,
+        pipeline: Vec<Document>,
+        options: Aggregate,
+        session: Option<&mut Session>,
+    ) -> Result<Cursor> {
+        let whole = self.collection(database, "");
+        dispatch!(self, session, embedded => embedded.aggregate(&whole, pipeline, options, session),
+            cluster => cluster.aggregate(&whole, pipeline, options, session).await)
+    }
+
+    /// What changes anywhere.
+    ///
+    /// # Errors
+    /// A start that is no longer kept (286), a standalone server (40573).
+    pub async fn watch(&self, options: Watch) -> Result<ChangeStream> {
+        self.watch_namespace("", "", options).await
+    }
+
+    /// What changes in a database.
+    ///
+    /// # Errors
+    /// A start that is no longer kept (286), a standalone server (40573).
+    pub async fn watch_database(&self, database: &str, options: Watch) -> Result<ChangeStream> {
+        self.watch_namespace(database, "", options).await
+    }
+
+    pub(crate) async fn watch_namespace(&self, database: &str, name: &str, options: Watch) -> Result<ChangeStream> {
+        match &self.kind {
+            Kind::Embedded(embedded) => embedded.watch(database, name, options),
+            Kind::Cluster(cluster) => cluster.watch(database, name, options).await,
         }
     }
 
@@ -174,4 +289,9 @@ impl Store {
             Kind::Cluster(cluster) => cluster.run_command(database, command).await,
         }
     }
+}
+
+/// Whether a place is a deployment's URL, not a folder.
+pub fn is_url(place: &str) -> bool {
+    place.starts_with("mongodb://") || place.starts_with("mongodb+srv://")
 }

@@ -1,0 +1,80 @@
+//! Sessions of the engine in this process.
+
+use super::{Embedded, plain};
+use crate::error::Result;
+use crate::session::{Session, SessionKind};
+use engine::{Context, Engine, SessionContext};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub(crate) struct EmbeddedSession {
+    engine: Engine,
+    id: [u8; 16],
+    number: i64,
+    open: bool,
+    begun: Arc<AtomicBool>,
+}
+
+/// The session as the engine has it.
+pub(crate) fn as_embedded(session: Option<&mut Session>) -> Option<&mut EmbeddedSession> {
+    match session {
+        Some(Session { kind: SessionKind::Embedded(session) }) => Some(session),
+        _ => None,
+    }
+}
+
+impl Drop for EmbeddedSession {
+    fn drop(&mut self) {
+        self.engine.end_sessions(&[self.id]);
+    }
+}
+
+impl EmbeddedSession {
+    pub(crate) fn start_transaction(&mut self) {
+        self.number += 1;
+        self.open = true;
+        self.begun = Arc::default();
+    }
+
+    pub(crate) async fn commit(&mut self) -> Result<()> {
+        let context = self.context();
+        self.open = false;
+        if !self.begun.load(Ordering::Relaxed) {
+            return Ok(()); // nothing was done in it
+        }
+        self.engine.commit_transaction(&context)?.durable().await?;
+        Ok(())
+    }
+
+    pub(crate) fn abort(&mut self) -> Result<()> {
+        let context = self.context();
+        self.open = false;
+        if self.begun.load(Ordering::Relaxed) {
+            self.engine.abort_transaction(&context)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn context(&self) -> Context {
+        let mut context = plain();
+        if self.open {
+            context.session = Some(SessionContext {
+                id: self.id,
+                txn_number: Some(self.number),
+                in_transaction: true,
+                start_transaction: true,
+                begun: self.begun.clone(),
+            });
+        }
+        context
+    }
+}
+
+impl Embedded {
+    pub(crate) fn start_session(&self) -> Session {
+        let id = bson::Uuid::new().bytes();
+        let session =
+            EmbeddedSession { engine: self.engine.clone(), id, number: 0, open: false, begun: Arc::default() };
+        Session { kind: SessionKind::Embedded(session) }
+    }
+}
