@@ -51,9 +51,7 @@ impl Collection {
     pub async fn info(&self) -> Result<Option<CollectionInfo>> {
         let found = match &self.store.kind {
             Kind::Embedded(embedded) => embedded.list_collections(&self.database)?,
-            Kind::Cluster(cluster) => {
-                cluster.list_collections(&self.database, doc! { "name": &self.name }).await?
-            }
+            Kind::Cluster(cluster) => cluster.list_collections(&self.database, doc! { "name": &self.name }).await?,
         };
         Ok(found.into_iter().find(|info| info.name == self.name))
     }

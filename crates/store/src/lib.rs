@@ -29,9 +29,9 @@ pub use collection::Collection;
 pub use cursor::Cursor;
 pub use error::{Error, Result};
 pub use options::{
-    Aggregate, BulkWrite, BulkWriteResult, CollectionInfo, CollectionStats, DatabaseInfo, Delete, Find, FindOneAndUpdate,
-    Freshness, Index, InsertMany, InsertManyResult, Modifications, Start, Update, UpdateResult, Watch, WriteError,
-    WriteModel, default_name,
+    Aggregate, BulkWrite, BulkWriteResult, CollectionInfo, CollectionStats, DatabaseInfo, Delete, Find,
+    FindOneAndUpdate, Freshness, Index, InsertMany, InsertManyResult, Modifications, Start, Update, UpdateResult,
+    Watch, WriteError, WriteModel, default_name,
 };
 pub use session::Session;
 pub use stream::ChangeStream;

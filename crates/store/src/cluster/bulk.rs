@@ -4,9 +4,7 @@ use super::write::modifications;
 use super::{Cluster, ClusterSession};
 use crate::collection::Collection;
 use crate::error::{Error, Result};
-use crate::options::{
-    BulkWrite, BulkWriteResult, Delete, InsertMany, Update, UpdateResult, WriteError, WriteModel,
-};
+use crate::options::{BulkWrite, BulkWriteResult, Delete, InsertMany, Update, UpdateResult, WriteError, WriteModel};
 use bson::{Bson, Document};
 use mongodb::Namespace;
 use mongodb::error::{BulkWriteError, ErrorKind, PartialBulkWriteResult};
@@ -22,15 +20,16 @@ const BULK_WRITE_WIRE_VERSION: i32 = 25;
 fn driver_model(collection: &Collection, model: WriteModel) -> mongodb::options::WriteModel {
     let namespace = Namespace { db: collection.database.clone(), coll: collection.name.clone() };
     match model {
-        WriteModel::Insert(document) => InsertOneModel::builder().namespace(namespace).document(document).build().into(),
+        WriteModel::Insert(document) => {
+            InsertOneModel::builder().namespace(namespace).document(document).build().into()
+        }
         WriteModel::Update { filter, update, many, options } => {
             let filters: Vec<Bson> = options.array_filters.into_iter().map(Bson::Document).collect();
             let filters = (!filters.is_empty()).then_some(filters);
             let upsert = options.upsert.then_some(true);
             let update = modifications(update);
             if many {
-                let mut given =
-                    UpdateManyModel::builder().namespace(namespace).filter(filter).update(update).build();
+                let mut given = UpdateManyModel::builder().namespace(namespace).filter(filter).update(update).build();
                 given.array_filters = filters;
                 given.upsert = upsert;
                 given.hint = options.hint;
@@ -61,11 +60,8 @@ fn driver_model(collection: &Collection, model: WriteModel) -> mongodb::options:
 }
 
 fn result(done: VerboseBulkWriteResult) -> BulkWriteResult {
-    let mut upserted: Vec<(usize, Bson)> = done
-        .update_results
-        .into_iter()
-        .filter_map(|(index, update)| Some((index, update.upserted_id?)))
-        .collect();
+    let mut upserted: Vec<(usize, Bson)> =
+        done.update_results.into_iter().filter_map(|(index, update)| Some((index, update.upserted_id?))).collect();
     upserted.sort_by_key(|entry| entry.0);
     let summary = done.summary;
     BulkWriteResult {
@@ -101,7 +97,9 @@ impl Cluster {
         match done {
             Ok(done) => Ok(result(done)),
             Err(error) => match &*error.kind {
-                ErrorKind::BulkWrite(failed) if !failed.write_errors.is_empty() && !in_transaction => Ok(partial(failed)),
+                ErrorKind::BulkWrite(failed) if !failed.write_errors.is_empty() && !in_transaction => {
+                    Ok(partial(failed))
+                }
                 _ => Err(error.into()),
             },
         }

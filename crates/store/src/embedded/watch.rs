@@ -49,8 +49,7 @@ impl EmbeddedStream {
             if self.cursor == 0 {
                 return Ok(None);
             }
-            let (batch, ticket) =
-                self.engine.try_get_more(&plain(), self.cursor, &self.namespace, self.batch_size)?;
+            let (batch, ticket) = self.engine.try_get_more(&plain(), self.cursor, &self.namespace, self.batch_size)?;
             let is_empty = batch.documents.is_empty();
             self.take(batch)?;
             let left = until.saturating_duration_since(Instant::now());

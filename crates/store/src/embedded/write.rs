@@ -34,12 +34,7 @@ fn modifications(update: Modifications) -> Result<RawBson> {
     }
 }
 
-fn update_statement(
-    filter: &Document,
-    update: Modifications,
-    options: Update,
-    multi: bool,
-) -> Result<UpdateStatement> {
+fn update_statement(filter: &Document, update: Modifications, options: Update, multi: bool) -> Result<UpdateStatement> {
     let mut query = query(filter)?;
     query.hint = raw_value(options.hint)?;
     query.collation = raw_option(options.collation.as_ref())?;
