@@ -1,8 +1,9 @@
 //! What one operation brings along besides its arguments: session, deadline, interruption.
 
 use crate::error::{Code, Error, Result};
+use crate::monitor::Monitor;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// A logical session's id.
@@ -23,27 +24,6 @@ pub struct SessionContext {
     pub begun: Arc<AtomicBool>,
 }
 
-/// Stops an operation from outside (`killOp`, a closed connection, shutdown).
-#[derive(Debug, Default)]
-pub struct Interrupt {
-    code: AtomicI32,
-}
-
-impl Interrupt {
-    /// Makes the operation fail at its next check.
-    pub fn raise(&self, code: Code) {
-        self.code.store(code.0, Ordering::Relaxed);
-    }
-
-    /// The code it was raised with.
-    pub fn raised(&self) -> Option<Code> {
-        match self.code.load(Ordering::Relaxed) {
-            0 => None,
-            code => Some(Code(code)),
-        }
-    }
-}
-
 /// The context of one operation.
 #[derive(Clone)]
 pub struct Context {
@@ -51,8 +31,8 @@ pub struct Context {
     pub session: Option<SessionContext>,
     /// When `maxTimeMS` is over.
     pub deadline: Option<Instant>,
-    /// Stops it from outside.
-    pub interrupt: Arc<Interrupt>,
+    /// What may be seen of it from outside, and by which it is stopped.
+    pub monitor: Arc<Monitor>,
     /// Runs a part that may block or take long; a server on an async runtime gives the rest of its work to another
     /// thread meanwhile. The default runs it in place.
     pub blocking: fn(&mut dyn FnMut()),
@@ -60,7 +40,7 @@ pub struct Context {
 
 impl Default for Context {
     fn default() -> Context {
-        Context { session: None, deadline: None, interrupt: Arc::default(), blocking: |part| part() }
+        Context { session: None, deadline: None, monitor: Arc::default(), blocking: |part| part() }
     }
 }
 
@@ -70,7 +50,7 @@ impl Context {
     /// # Errors
     /// `Interrupted` (11601) or the code it was stopped with, `MaxTimeMSExpired` (50).
     pub fn check(&self) -> Result<()> {
-        if let Some(code) = self.interrupt.raised() {
+        if let Some(code) = self.monitor.raised() {
             return Err(Error::new(code, "operation was interrupted"));
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {

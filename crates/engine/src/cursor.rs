@@ -3,6 +3,7 @@
 use crate::changestream::Reached;
 use crate::context::{Context, SessionId};
 use crate::error::{Code, Error, Result};
+use crate::monitor::Monitor;
 use crate::namespace::Namespace;
 use crate::operation::ViewCell;
 use crate::stage::Rows;
@@ -63,6 +64,8 @@ pub(crate) struct Cursor {
     pub(crate) reached: Option<Reached>,
     /// What its rows read from; given up between two batches.
     pub(crate) cell: Option<Arc<ViewCell>>,
+    /// The monitor of the operation that opened it: its rows report there.
+    pub(crate) opened_by: Arc<Monitor>,
 }
 
 /// All open cursors.
@@ -129,7 +132,11 @@ impl Cursors {
 impl Cursor {
     /// The next batch: at most `batch_size` documents (zero: as many as fit) and 16 MiB. The flag says whether the rows ended.
     pub(crate) fn fill(&mut self, batch_size: Option<usize>, context: &Context) -> Result<(Vec<Bytes>, bool)> {
+        let before = self.opened_by.examined();
         let filled = self.pull(batch_size, context);
+        if !Arc::ptr_eq(&self.opened_by, &context.monitor) {
+            context.monitor.add_since(&self.opened_by, before);
+        }
         if let Some(cell) = &self.cell {
             cell.release();
         }

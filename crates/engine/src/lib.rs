@@ -21,6 +21,7 @@ mod index_uses;
 mod intent;
 pub mod key;
 pub mod keyspace;
+mod monitor;
 pub mod namespace;
 pub mod operation;
 pub mod plan;
@@ -31,8 +32,9 @@ mod statement;
 pub mod storage;
 pub mod update;
 
-pub use context::{Context, Interrupt, SessionContext, SessionId};
+pub use context::{Context, SessionContext, SessionId};
 pub use cursor::{Batch, Tailing};
 pub use database::{Engine, Options, State, Totals, Written};
 pub use error::{Code, Error, Result};
+pub use monitor::{Monitor, Observed, StatementObserved};
 pub use namespace::Namespace;

@@ -11,6 +11,7 @@ use crate::message::Message;
 use crate::session::SessionId;
 use crate::state::{BUDGET_UNIT_BYTES, ConnectionInfo, Shared, count};
 use crate::stream::Stream;
+use crate::usage::Used;
 use bytes::{Buf, Bytes, BytesMut};
 use std::fmt;
 use std::io;
@@ -82,6 +83,8 @@ pub(crate) struct Client {
     pub(crate) greeted: bool,
     /// The session noted last and when, so that a busy session is not noted with every command.
     pub(crate) noted_session: Option<(SessionId, Instant)>,
+    /// The counters of the collection used last.
+    pub(crate) used: Option<Used>,
 }
 
 /// Takes the connection out of the registry however its task ends.
@@ -100,7 +103,7 @@ impl Drop for Registered {
 pub(crate) async fn serve(registered: &Registered, stream: Stream) {
     let Registered { shared, info } = registered;
     let (shared, info, id) = (shared.clone(), info.clone(), info.id);
-    let client = Client { info, login: Login::default(), compressors: Vec::new(), greeted: false, noted_session: None };
+    let client = Client { info, login: Login::default(), compressors: Vec::new(), greeted: false, noted_session: None, used: None };
     let mut connection = Connection { shared, stream, buffer: BytesMut::new(), client };
     let closing = connection.run().await;
     match &closing {

@@ -5,6 +5,7 @@
 //! connection  one peer: frames in, replies out   state       what all connections share
 //! frame       header, limits, compression        message     OP_MSG and OP_QUERY
 //! auth        SCRAM, users, roles, rights        session     logical sessions
+//! profiler    slow operations                   usage       what each collection is used for
 //! command     the table of commands and one file per command
 //! ```
 //!
@@ -19,10 +20,12 @@ mod connection;
 pub mod frame;
 mod message;
 mod operation;
+mod profiler;
 mod server;
 mod session;
 mod state;
 mod stream;
+mod usage;
 
 pub use config::{Config, ConfigError, Listen, Tls};
 pub use server::{Address, Server};

@@ -1,8 +1,9 @@
 //! Running operations, so that `currentOp` can show and `killOp` can stop them.
 
 use bytes::Bytes;
-use engine::{Code, Interrupt};
+use engine::{Code, Monitor};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A command that is being run.
@@ -18,8 +19,10 @@ pub(crate) struct Operation {
     pub(crate) started: Instant,
     /// When it must be over (`maxTimeMS`).
     pub(crate) deadline: Option<Instant>,
-    /// Stops it.
-    pub(crate) interrupt: Arc<Interrupt>,
+    /// Shows what it has looked at, and stops it.
+    pub(crate) monitor: Arc<Monitor>,
+    /// How long it waited for something to come, in microseconds: no work of its own.
+    pub(crate) awaited_us: AtomicU64,
 }
 
 impl Operation {
@@ -27,16 +30,27 @@ impl Operation {
     pub(crate) fn start(id: i32, command: &'static str, body: Bytes, max_time_ms: Option<u64>) -> Operation {
         let started = Instant::now();
         let deadline = max_time_ms.filter(|ms| *ms > 0).and_then(|ms| started.checked_add(Duration::from_millis(ms)));
-        Operation { id, command, body, started, deadline, interrupt: Arc::default() }
+        Operation { id, command, body, started, deadline, monitor: Arc::default(), awaited_us: AtomicU64::new(0) }
+    }
+
+    /// How long it has worked: what it waited for others is left out.
+    pub(crate) fn worked(&self) -> Duration {
+        let awaited = Duration::from_micros(self.awaited_us.load(Ordering::Relaxed));
+        self.started.elapsed().saturating_sub(awaited)
+    }
+
+    /// Notes that it waited for something to come.
+    pub(crate) fn note_await(&self, since: Instant) {
+        self.awaited_us.fetch_add(since.elapsed().as_micros() as u64, Ordering::Relaxed);
     }
 
     /// Asks it to stop.
     pub(crate) fn interrupt(&self, code: Code) {
-        self.interrupt.raise(code);
+        self.monitor.raise(code);
     }
 
     /// Whether it was asked to stop.
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupt.raised().is_some()
+        self.monitor.raised().is_some()
     }
 }

@@ -3,7 +3,9 @@
 use crate::auth::Users;
 use crate::config::Config;
 use crate::operation::Operation;
+use crate::profiler::Profiler;
 use crate::session::Sessions;
+use crate::usage::Usage;
 use bson::oid::ObjectId;
 use bson::{RawDocumentBuf, Timestamp};
 use engine::Engine;
@@ -22,7 +24,8 @@ pub(crate) const BUDGET_UNIT_BYTES: usize = 4096;
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) engine: Engine,
-    pub(crate) profile: Mutex<Profile>,
+    pub(crate) profiler: Profiler,
+    pub(crate) usage: Usage,
     /// Whether clients must authenticate.
     pub(crate) requires_auth: bool,
     pub(crate) started: Instant,
@@ -43,16 +46,6 @@ pub(crate) struct Shared {
     next_message: AtomicI32,
 }
 
-/// What `profile` was told.
-pub(crate) struct Profile {
-    /// The level of each database that has one.
-    pub(crate) levels: HashMap<String, i32>,
-    /// From how long on a command is slow.
-    pub(crate) slow_ms: i64,
-    /// The share of slow commands that is noted.
-    pub(crate) sample_rate: f64,
-}
-
 impl Shared {
     /// The state of a server that starts.
     ///
@@ -60,7 +53,8 @@ impl Shared {
     /// Users that can't be read.
     pub(crate) fn new(config: Config, engine: Engine) -> engine::Result<Shared> {
         Ok(Shared {
-            profile: Mutex::new(Profile { levels: HashMap::new(), slow_ms: 100, sample_rate: 1.0 }),
+            profiler: Profiler::default(),
+            usage: Usage::default(),
             requires_auth: config.requires_auth(),
             started: Instant::now(),
             process_id: ObjectId::new(),

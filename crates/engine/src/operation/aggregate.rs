@@ -124,6 +124,7 @@ impl Inner {
             last_use: Instant::now(),
             reached: None,
             cell: None,
+            opened_by: context.monitor.clone(),
         }
     }
 

@@ -67,6 +67,7 @@ impl Inner {
         for (index, statement) in delete.statements.iter().enumerate() {
             context.check()?;
             let statement_id = delete.statement_ids.get(index).copied().unwrap_or(index as i32) as u32;
+            let begun = context.monitor.begin_statement();
             let done = if statement.multi {
                 self.delete_many(context, &delete.namespace, &statement.query)
             } else {
@@ -74,6 +75,9 @@ impl Inner {
                     |done| Written { reply: usize::from(!matches!(done.reply, Deleted::Nothing)), ticket: done.ticket },
                 )
             };
+            if let Ok(done) = &done {
+                context.monitor.end_statement(begun, index, done.reply, done.reply);
+            }
             match done {
                 Ok(done) => {
                     ticket = done.ticket;

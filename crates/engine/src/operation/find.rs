@@ -161,6 +161,7 @@ impl Inner {
             last_use: Instant::now(),
             reached: None,
             cell: Some(cell),
+            opened_by: context.monitor.clone(),
         };
         self.open_cursor(context, cursor, Some(find.batch_size.unwrap_or(DEFAULT_FIRST_BATCH)), find.single_batch)
     }

@@ -64,6 +64,7 @@ impl Engine {
             last_use: Instant::now(),
             reached: None,
             cell: None,
+            opened_by: context.monitor.clone(),
         };
         self.inner.open_cursor(context, cursor, batch_size, false)
     }

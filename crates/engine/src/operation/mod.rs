@@ -16,12 +16,14 @@ mod find_and_modify;
 mod indexes;
 mod insert;
 mod listing;
+mod profile;
 mod read;
 mod reading;
 mod reports;
 mod scan;
 mod transaction;
 mod update;
+mod validate;
 
 pub use access::PipelineAccess;
 pub use aggregate::Aggregate;
@@ -34,9 +36,11 @@ pub use find::{DEFAULT_AWAIT, Find};
 pub use find_and_modify::{FindAndModify, FindAndModifyReply, Modification};
 pub use indexes::{CreateIndexesReply, DropIndexes};
 pub use insert::{Insert, InsertReply};
+pub use profile::PROFILE_COLLECTION;
 pub use read::Query;
 pub(crate) use reading::ViewCell;
 pub use update::{Update, UpdateReply, UpdateStatement};
+pub use validate::{IndexValidation, Validation};
 
 use crate::document::collation::Collator;
 use crate::error::{Error, Result};

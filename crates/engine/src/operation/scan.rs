@@ -91,7 +91,8 @@ impl Inner {
         context: &Context,
     ) -> Result<Rows> {
         let plan = plan::plan(&collection.target, query, &*reading.view, &self.plans)?;
-        let execution = plan.into_execution();
+        let mut execution = plan.into_execution();
+        execution.report_to(&context.monitor);
         self.index_uses.count(collection.id, &execution.indexes());
         Ok(Box::new(PlannedRows::new(execution, reading.cell.clone(), context)))
     }
@@ -105,7 +106,7 @@ impl Inner {
         parsed: &Parsed,
         context: &Context,
     ) -> Result<Rows> {
-        if let Some(rows) = self.point_read(reading, collection, query, parsed)? {
+        if let Some(rows) = self.point_read(reading, collection, query, parsed, context)? {
             return Ok(rows);
         }
         let query = self.plan_query(query, parsed, Wanted::documents())?;
@@ -119,6 +120,7 @@ impl Inner {
         collection: &Collection,
         query: &Query,
         parsed: &Parsed,
+        context: &Context,
     ) -> Result<Option<Rows>> {
         let default = collection.settings.collation.as_ref();
         let plain = query.hint.is_none() && query.min.is_none() && query.max.is_none() && query.skip == 0;
@@ -131,10 +133,12 @@ impl Inner {
         } else {
             reading.view.get(&keyspace::id(collection.id, &encoded))?
         };
-        let Some(record_key) = record_key else { return Ok(Some(no_rows())) };
-        let Some(bytes) = reading.view.get(&keyspace::record(collection.id, &record_key))? else {
-            return Ok(Some(no_rows()));
+        let bytes = match &record_key {
+            Some(record_key) => reading.view.get(&keyspace::record(collection.id, record_key))?,
+            None => None,
         };
+        context.monitor.note_point_read(bytes.is_some());
+        let (Some(record_key), Some(bytes)) = (record_key, bytes) else { return Ok(Some(no_rows())) };
         let row = Row::stored(bytes, record_key)?;
         let found =
             query.filter.iter().nth(1).is_none() || parsed.filter.matches(row.document(), &parsed.environment)?;
@@ -152,7 +156,7 @@ impl Inner {
     ) -> Result<Rows> {
         let projection = parse_projection(find, &mut parsed)?;
         let plain = find.query.limit <= 1 && !find.return_key && !find.show_record_id;
-        let point = if plain { self.point_read(reading, collection, &find.query, &parsed)? } else { None };
+        let point = if plain { self.point_read(reading, collection, &find.query, &parsed, context)? } else { None };
         let rows = match point {
             Some(rows) => rows,
             None => {

@@ -108,7 +108,11 @@ impl Inner {
         for (index, statement) in update.statements.iter().enumerate() {
             context.check()?;
             let statement_id = update.statement_ids.get(index).copied().unwrap_or(index as i32) as u32;
+            let begun = context.monitor.begin_statement();
             let done = self.update_statement(context, update, statement, statement_id);
+            if let Ok(done) = &done {
+                context.monitor.end_statement(begun, index, done.reply.n, done.reply.n_modified);
+            }
             match done {
                 Ok(done) => {
                     ticket = done.ticket;
@@ -305,7 +309,9 @@ impl OneChange<'_> {
         if let Some(id) = direct {
             return self.write(|statement| {
                 let Some(collection) = statement.catalog.get(self.namespace).cloned() else { return Ok(None) };
-                match statement.find_id(&collection, id)? {
+                let record_key = statement.find_id(&collection, id)?;
+                self.context.monitor.note_point_read(record_key.is_some());
+                match record_key {
                     Some(record_key) => self.change(statement, &collection, &record_key),
                     None => Ok(None),
                 }

@@ -29,6 +29,7 @@ mod trial;
 pub use cache::PlanCache;
 pub use execution::{Execution, Polled};
 pub use explain::Verbosity;
+pub(crate) use node::Node;
 pub use sort::{Order, SortPattern};
 pub use trial::{Plan, plan};
 

@@ -253,6 +253,24 @@ impl Node {
         holds(self) || self.children().into_iter().any(|child| child.any(holds))
     }
 
+    /// Where the rows come from, in short: `IXSCAN { a: 1 }, IXSCAN { b: -1 }`.
+    pub(crate) fn summary(&self) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        self.each(&mut |node| {
+            let part = match node {
+                Node::IndexScan(scan) => {
+                    format!("{} {}", node.name(), crate::document::text(scan.index.spec.pattern()))
+                }
+                leaf if leaf.children().is_empty() => leaf.name().to_owned(),
+                _ => return,
+            };
+            if parts.last() != Some(&part) {
+                parts.push(part);
+            }
+        });
+        parts.join(", ")
+    }
+
     /// The names of the indexes it reads, `_id_` included.
     pub(crate) fn indexes(&self) -> Vec<String> {
         let mut names = Vec::new();

@@ -122,9 +122,16 @@ fn drop<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
         let namespace = ctx.written_collection()?;
         ctx.check_uuid(&namespace, DropArguments::parse(ctx)?.uuid)?;
+        if namespace.collection == engine::operation::PROFILE_COLLECTION
+            && ctx.shared.profiler.level(&namespace.database) > 0
+        {
+            let message = "turn off profiling before dropping system.profile collection";
+            return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+        }
         let is_view = ctx.shared.engine.state().catalog.get(&namespace).is_some_and(|found| found.is_view());
         let dropped = ctx.shared.engine.drop_collection(&ctx.engine_context(), &namespace)?.durable().await?;
         if let Some(indexes) = dropped {
+            ctx.shared.usage.forget(&namespace.to_string());
             if !is_view {
                 reply.put("nIndexesWas", indexes as i32);
             }

@@ -90,29 +90,20 @@ fn write_entry(ctx: &Context<'_>, connection: &ConnectionInfo, operation: Option
     entry.put("opid", operation.id);
     entry.put("secs_running", running.as_secs() as i64);
     entry.put("microsecs_running", running.as_micros() as i64);
-    entry.put("op", kind(operation.command));
+    entry.put("op", crate::profiler::kind(operation.command));
     let body = RawDocument::from_bytes(&operation.body).expect("a running command has a body");
     let database = body.get_str("$db").unwrap_or("admin");
     let collection = body.iter().next().and_then(|first| first.ok()).and_then(|(_, value)| value.as_str());
     entry.put("ns", format!("{database}.{}", collection.unwrap_or("$cmd")).as_str());
-    entry.put("command", body);
+    entry.put("command", &crate::profiler::redacted(body));
     if let Ok(Some(lsid)) = body.get("lsid") {
         entry.put("lsid", lsid);
     }
     if operation.is_interrupted() {
         entry.put("killPending", true);
     }
+    let observed = operation.monitor.observed();
+    entry.put_some("planSummary", observed.plan_summary.as_deref());
     entry.put("numYields", 0);
     entry.put("waitingForLock", false);
-}
-
-fn kind(command: &str) -> &'static str {
-    match command {
-        "find" => "query",
-        "getMore" => "getmore",
-        "insert" => "insert",
-        "update" => "update",
-        "delete" => "remove",
-        _ => "command",
-    }
 }

@@ -1,4 +1,4 @@
-//! Small commands that say something about the server: `buildInfo`, `features`, `getCmdLineOpts`, `top`, `whatsmyuri`.
+//! Small commands that say something about the server: `buildInfo`, `features`, `getCmdLineOpts`, `whatsmyuri`.
 
 use super::{Command, Context, Run, arguments};
 use crate::auth::{Action, Rights};
@@ -45,23 +45,6 @@ pub(crate) static GET_CMD_LINE_OPTS: Command = Command {
     admin_only: true,
     rights: Rights::Cluster(Action::GetCmdLineOpts),
     run: Run::Now(command_line),
-    ..Command::DEFAULT
-};
-
-/// `top`.
-pub(crate) static TOP: Command = Command {
-    name: "top",
-    help: "says how much each collection is used",
-    ignores_unknown_fields: true,
-    admin_only: true,
-    rights: Rights::Cluster(Action::Top),
-    run: Run::Now(|ctx, reply| {
-        NoArguments::parse(ctx)?;
-        reply.begin("totals");
-        reply.put("note", "all times in microseconds");
-        reply.end();
-        Ok(())
-    }),
     ..Command::DEFAULT
 };
 

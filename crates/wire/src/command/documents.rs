@@ -25,7 +25,7 @@ impl<'c> Context<'c> {
         engine::Context {
             session,
             deadline: self.operation.deadline,
-            interrupt: self.operation.interrupt.clone(),
+            monitor: self.operation.monitor.clone(),
             blocking: block,
         }
     }

@@ -87,7 +87,10 @@ async fn next_batch(ctx: &Context<'_>, id: i64, namespace: &Namespace, size: Opt
         if ctx.shared.stopping.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(Error::new(engine::Code::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown"));
         }
-        if let Ok(done) = tokio::time::timeout(left.min(INTERRUPT_CHECK), ticket).await {
+        let since = Instant::now();
+        let waited = tokio::time::timeout(left.min(INTERRUPT_CHECK), ticket).await;
+        ctx.operation.note_await(since);
+        if let Ok(done) = waited {
             done?;
         }
     }

@@ -34,6 +34,7 @@ mod log;
 mod maintenance;
 pub(crate) mod parameters;
 mod ping;
+mod profile;
 mod replica_set;
 mod reply;
 mod roles;
@@ -42,10 +43,12 @@ mod serve;
 mod server_status;
 mod sessions;
 mod statistics;
+mod top;
 mod transactions;
 pub mod unsupported;
 mod update;
 mod users;
+mod validate;
 
 pub(crate) use arguments::{Arguments, Flag, Path, arguments, number, type_name};
 pub(crate) use documents::block;
@@ -235,7 +238,7 @@ pub static TABLE: &[&Command] = &[
     &log::LOG_ROTATE,
     &sasl::LOGOUT,
     &ping::COMMAND,
-    &maintenance::PROFILE,
+    &profile::COMMAND,
     &sessions::REFRESH_SESSIONS,
     &collections::RENAME,
     &replica_set::GET_CONFIG,
@@ -249,12 +252,12 @@ pub static TABLE: &[&Command] = &[
     &server_status::COMMAND,
     &parameters::SET_PARAMETER,
     &sessions::START_SESSION,
-    &diagnostic::TOP,
+    &top::COMMAND,
     &update::COMMAND,
     &roles::UPDATE,
     &users::UPDATE,
     &users::INFO,
-    &maintenance::VALIDATE,
+    &validate::COMMAND,
     &diagnostic::WHATS_MY_URI,
 ];
 

@@ -4,7 +4,7 @@ use crate::bson::Writer;
 use crate::frame::{HEADER_BYTES, Header, OP_MSG, OP_REPLY};
 use crate::message::{FLAG_MORE_TO_COME, Message};
 use crate::state::Shared;
-use bson::Timestamp;
+use bson::{RawDocument, Timestamp};
 use bson::raw::RawBinaryRef;
 use bson::spec::BinarySubtype;
 use engine::{Code, Error};
@@ -39,6 +39,12 @@ pub(crate) fn finish(writer: Writer, message: &Message, request_id: i32, respons
         frame[16..20].copy_from_slice(&FLAG_MORE_TO_COME.to_le_bytes());
     }
     frame
+}
+
+/// The document of a finished reply.
+pub(crate) fn document<'f>(frame: &'f [u8], message: &Message) -> &'f RawDocument {
+    let prefix = if message.legacy_database.is_some() { LEGACY_PREFIX_BYTES } else { MSG_PREFIX_BYTES };
+    RawDocument::from_bytes(&frame[prefix..]).expect("the writer writes documents")
 }
 
 /// The end of a reply that succeeded.

@@ -6,6 +6,7 @@ use crate::auth;
 use crate::connection::{Client, compress_reply};
 use crate::message::Message;
 use crate::operation::Operation;
+use crate::profiler;
 use crate::session::SessionId;
 use crate::state::{ConnectionInfo, Shared, count};
 use engine::{Code, Error, Result};
@@ -57,13 +58,16 @@ pub(crate) async fn serve(shared: &Arc<Shared>, client: &mut Client, message: &M
         }
     }
     let request_id = shared.next_message_id();
-    if message.more_to_come {
-        return Answer { frame: None, request_id, more_to_come: false };
-    }
-    let Ending { more_to_come, secret, .. } = ending;
+    let Ending { more_to_come, secret, operation, .. } = ending;
     let mut frame = reply::finish(writer, message, request_id, response_to, more_to_come);
+    if let Some(operation) = &operation {
+        profiler::ended(shared, client, message, operation, reply::document(&frame, message)).await;
+    }
     if !secret {
         frame = compress_reply(frame, message, &client.compressors);
+    }
+    if message.more_to_come {
+        return Answer { frame: None, request_id, more_to_come: false };
     }
     Answer { frame: Some(frame), request_id, more_to_come }
 }
@@ -77,6 +81,8 @@ struct Ending {
     /// A write that the driver may run again.
     retryable: bool,
     write_concern: WriteConcern,
+    /// What ran, if it came as far.
+    operation: Option<Arc<Operation>>,
 }
 
 /// Errors after which a retryable write is worth another try.
@@ -126,6 +132,10 @@ async fn run(
     let id = shared.next_operation_id();
     let max_time_ms = generic.max_time_ms.filter(|_| !command.own_time_limit);
     let operation = Arc::new(Operation::start(id, command.name, message.body_bytes(), max_time_ms));
+    ending.operation = Some(operation.clone());
+    if shared.profiler.is_on() {
+        operation.monitor.tell_statements();
+    }
     let info = client.info.clone();
     *info.operation.lock() = Some(operation.clone());
     let _running = Running(&info);

@@ -32,7 +32,7 @@ impl Work for Fetch {
             let Some(document) = cx.view.get(&keyspace::record(self.collection, &member.record))? else {
                 return Ok(State::NeedTime);
             };
-            counters.docs_examined += 1;
+            cx.count_document(counters);
             member.document = Some(document);
         }
         let document = member.document.as_ref().expect("it is read above");

@@ -113,7 +113,7 @@ impl Work for KeyScan {
             counters.seeks = 1;
         }
         let Some((entry, value)) = chunks.next(cx)? else { return Ok(State::End) };
-        counters.keys_examined += 1;
+        cx.count_key(counters);
         let rest = entry.slice(self.prefix.len()..);
         if !self.checked.is_empty() {
             match bounds::check(&rest, &self.checked, &self.descending, self.backward)? {
@@ -151,7 +151,7 @@ impl Work for KeyScan {
         if !is_certain {
             // Only the document knows what is null and what is missing.
             document = cx.view.get(&keyspace::record(self.collection, &record))?;
-            counters.docs_examined += 1;
+            cx.count_document(counters);
             if document.is_none() {
                 return Ok(State::NeedTime);
             }

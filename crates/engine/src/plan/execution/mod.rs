@@ -18,6 +18,7 @@ use crate::document::Row;
 use crate::error::Result;
 use crate::expression::Environment;
 use crate::filter::Filter;
+use crate::monitor::Monitor;
 use crate::storage::View;
 use bson::rawdoc;
 use bytes::Bytes;
@@ -63,6 +64,26 @@ pub(crate) struct Cx<'v> {
     pub(crate) view: &'v dyn View,
     pub(crate) environment: &'v Environment,
     pub(crate) generation: u64,
+    /// Whom to tell what was looked at.
+    pub(crate) monitor: Option<&'v Monitor>,
+}
+
+impl Cx<'_> {
+    /// Counts a key that was looked at.
+    pub(crate) fn count_key(&self, counters: &mut Counters) {
+        counters.keys_examined += 1;
+        if let Some(monitor) = self.monitor {
+            monitor.add_keys(1);
+        }
+    }
+
+    /// Counts a document that was looked at.
+    pub(crate) fn count_document(&self, counters: &mut Counters) {
+        counters.docs_examined += 1;
+        if let Some(monitor) = self.monitor {
+            monitor.add_docs(1);
+        }
+    }
 }
 
 /// What a stage has done so far.
@@ -203,13 +224,14 @@ pub struct Execution {
     ready: VecDeque<Row>,
     /// What rows shall carry the values of.
     sort_values: Option<Arc<SortPattern>>,
+    monitor: Option<Arc<Monitor>>,
 }
 
 impl Execution {
     pub(crate) fn new(node: Arc<Node>, settings: &Settings, environment: Arc<Environment>) -> Execution {
         let root = start(&node, settings);
         let sort_values = settings.sort_values.clone();
-        Execution { root, node, environment, generation: 0, ready: VecDeque::new(), sort_values }
+        Execution { root, node, environment, generation: 0, ready: VecDeque::new(), sort_values, monitor: None }
     }
 
     /// The next row; `None` at the end. The view must be the one of the call before, unless [`Execution::release`] was called.
@@ -250,6 +272,14 @@ impl Execution {
         self.root.release();
     }
 
+    /// Tells an operation's monitor of the plan, and of what it looks at from its trial on.
+    pub(crate) fn report_to(&mut self, monitor: &Arc<Monitor>) {
+        monitor.note_plan(&self.node);
+        monitor.add_keys(self.keys_examined());
+        monitor.add_docs(self.docs_examined());
+        self.monitor = Some(monitor.clone());
+    }
+
     /// How many rows a `COUNT` stage has counted.
     pub fn counted(&self) -> u64 {
         self.root.counters.counted
@@ -276,7 +306,8 @@ impl Execution {
     }
 
     pub(crate) fn step(&mut self, view: &dyn View) -> Result<State> {
-        let cx = Cx { view, environment: &self.environment, generation: self.generation };
+        let monitor = self.monitor.as_deref();
+        let cx = Cx { view, environment: &self.environment, generation: self.generation, monitor };
         self.root.step(&cx)
     }
 

@@ -154,7 +154,7 @@ impl Work for RecordScan {
             self.current = None;
             return Ok(State::NeedTime);
         };
-        counters.docs_examined += 1;
+        cx.count_document(counters);
         if let Some(filter) = &self.filter
             && !filter.matches(RawDocument::from_bytes(&document)?, cx.environment)?
         {
@@ -195,13 +195,13 @@ impl Work for PointRead {
             let Some(record) = cx.view.get(&keyspace::id(self.read.collection, &self.read.encoded))? else {
                 return Ok(State::End);
             };
-            counters.keys_examined += 1;
+            cx.count_key(counters);
             record
         };
         let Some(document) = cx.view.get(&keyspace::record(self.read.collection, &record))? else {
             return Ok(State::End);
         };
-        counters.docs_examined += 1;
+        cx.count_document(counters);
         let generation = cx.generation;
         Ok(State::Row(Box::new(Member { record, document: Some(document), key: None, sort_key: None, generation })))
     }
