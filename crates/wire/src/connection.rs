@@ -103,7 +103,14 @@ impl Drop for Registered {
 pub(crate) async fn serve(registered: &Registered, stream: Stream) {
     let Registered { shared, info } = registered;
     let (shared, info, id) = (shared.clone(), info.clone(), info.id);
-    let client = Client { info, login: Login::default(), compressors: Vec::new(), greeted: false, noted_session: None, used: None };
+    let client = Client {
+        info,
+        login: Login::default(),
+        compressors: Vec::new(),
+        greeted: false,
+        noted_session: None,
+        used: None,
+    };
     let mut connection = Connection { shared, stream, buffer: BytesMut::new(), client };
     let closing = connection.run().await;
     match &closing {

@@ -298,7 +298,8 @@ impl Ended<'_> {
             "delete" => entry.put("ndeleted", number("n").unwrap_or(0) as i32),
             _ => {}
         }
-        let batch = cursor.and_then(|cursor| ["firstBatch", "nextBatch"].iter().find_map(|name| cursor.get_array(name).ok()));
+        let batch =
+            cursor.and_then(|cursor| ["firstBatch", "nextBatch"].iter().find_map(|name| cursor.get_array(name).ok()));
         let values = self.reply.get_array("values").ok();
         let returned = batch.or(values).map(|batch| batch.into_iter().count());
         entry.put_some("nreturned", returned.map(|count| count as i32));

@@ -131,10 +131,7 @@ impl<'v> Validator<'v> {
     fn begin(engine: &'v Inner, context: &'v Context, namespace: &Namespace) -> Result<Validator<'v>> {
         let state = engine.state();
         let collection = state.catalog.get(namespace).cloned().ok_or_else(|| {
-            Error::new(
-                Code::NAMESPACE_NOT_FOUND,
-                format!("Collection '{namespace}' does not exist to validate."),
-            )
+            Error::new(Code::NAMESPACE_NOT_FOUND, format!("Collection '{namespace}' does not exist to validate."))
         })?;
         refuse_view(&collection)?;
         let id = IndexSpec::id(collection.settings.collation.as_ref());

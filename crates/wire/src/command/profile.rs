@@ -52,8 +52,7 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     if super::arguments::is_null(value) {
         return Err(path.missing());
     }
-    let level =
-        super::number(value).ok_or_else(|| path.wrong_type(value, &["int", "long", "double", "decimal"]))?;
+    let level = super::number(value).ok_or_else(|| path.wrong_type(value, &["int", "long", "double", "decimal"]))?;
     let arguments = Arguments::parse(ctx)?;
     if arguments.sample_rate.is_some_and(|rate| !(0.0..=1.0).contains(&rate)) {
         return Err(Error::bad_value("'sampleRate' must be between 0.0 and 1.0 inclusive"));

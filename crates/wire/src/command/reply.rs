@@ -4,9 +4,9 @@ use crate::bson::Writer;
 use crate::frame::{HEADER_BYTES, Header, OP_MSG, OP_REPLY};
 use crate::message::{FLAG_MORE_TO_COME, Message};
 use crate::state::Shared;
-use bson::{RawDocument, Timestamp};
 use bson::raw::RawBinaryRef;
 use bson::spec::BinarySubtype;
+use bson::{RawDocument, Timestamp};
 use engine::{Code, Error};
 
 /// Room for most replies.

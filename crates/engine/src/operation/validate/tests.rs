@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::index::ID_INDEX_NAME;
 use crate::Options;
+use crate::index::ID_INDEX_NAME;
 use crate::operation::Insert;
 use crate::storage::Changes;
 
