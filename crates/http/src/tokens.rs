@@ -125,7 +125,10 @@ impl From<TokenError> for Problem {
 async fn issue_token(State(core): State<Arc<Core>>, Body(body): Body<TokenRequest>) -> Result<Response> {
     let lives = body.expires_in_seconds;
     if lives.is_some_and(|seconds| seconds == 0 || seconds > MAX_LIFE_SECONDS) || body.label.len() > 200 {
-        return Err(Problem::new(&INVALID_BODY, "a token lives 1 second to ten years; its label has at most 200 bytes"));
+        return Err(Problem::new(
+            &INVALID_BODY,
+            "a token lives 1 second to ten years; its label has at most 200 bytes",
+        ));
     }
     let roles: Vec<Role> = body.roles.into_iter().map(Role::from).collect();
     let lives = lives.map(Duration::from_secs);
@@ -142,11 +145,7 @@ async fn issue_token(State(core): State<Arc<Core>>, Body(body): Body<TokenReques
     get, path = "/v1/tokens", tag = "tokens", security(("bearer" = ["operator"])), params(Paging),
     responses((status = 200, description = "A page of them", body = Page<TokenView>)),
 )]
-async fn list_tokens(
-    State(core): State<Arc<Core>>,
-    uri: Uri,
-    Query(paging): Query<Paging>,
-) -> Result<Page<TokenView>> {
+async fn list_tokens(State(core): State<Arc<Core>>, uri: Uri, Query(paging): Query<Paging>) -> Result<Page<TokenView>> {
     let limit = paging.limit()?;
     let found = core.tokens.list(paging.after(&uri)?, limit + 1).await?;
     Ok(Page::of(&uri, limit, found, |token| token.id.clone()).map(TokenView::from))

@@ -19,7 +19,8 @@ async fn every_refusal_is_a_problem() {
     let operator = server.token("ops", &[Role::Operator]).await;
     let buyer = server.token("ada", &[Role::Buyer]).await;
     server.get("/v1/nothing").send().await.expect_problem(404, "not-found");
-    let refused = server.call("PUT", "/v1/tokens").token(&operator).send().await.expect_problem(405, "method-not-allowed");
+    let refused =
+        server.call("PUT", "/v1/tokens").token(&operator).send().await.expect_problem(405, "method-not-allowed");
     let allowed: BTreeSet<&str> = refused.header("allow").split(',').map(str::trim).collect();
     assert_eq!(allowed, BTreeSet::from(["GET", "HEAD", "POST"]));
     let refused = server.get("/v1/tokens").send().await.expect_problem(401, "unauthenticated");
@@ -79,7 +80,8 @@ async fn tokens_are_made_listed_by_pages_and_taken_back() {
     let operator = server.token("ops", &[Role::Operator]).await;
     let mut made = BTreeSet::new();
     for number in 0..5 {
-        let reply = server.post("/v1/tokens").token(&operator).once().json(&a_token(&format!("u{number}"))).send().await;
+        let reply =
+            server.post("/v1/tokens").token(&operator).once().json(&a_token(&format!("u{number}"))).send().await;
         let token = reply.expect(201).json();
         made.insert(token["id"].as_str().unwrap().to_owned());
         let me = server.get("/v1/me").token(token["secret"].as_str().unwrap()).send().await.expect(200).json();

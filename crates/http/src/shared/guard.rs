@@ -146,9 +146,9 @@ async fn run(core: &Arc<Core>, policy: &Policy, request: Request, next: Next) ->
         return stream(core, request, next).await;
     }
     let _permit = admit(core)?;
-    tokio::time::timeout(core.limits.call_timeout, next.run(request)).await.map_err(|_| {
-        Problem::new(&TIMEOUT, "the call took too long; ask for less, or try again").retry_after(1)
-    })
+    tokio::time::timeout(core.limits.call_timeout, next.run(request))
+        .await
+        .map_err(|_| Problem::new(&TIMEOUT, "the call took too long; ask for less, or try again").retry_after(1))
 }
 
 /// Runs a call whose answer is a stream: it ends with the client, or when the server stops.
