@@ -1,46 +1,111 @@
-//! Users, follows, posts and inboxes.
+//! The network: its collections, their indexes, and how its writes are made one.
 
-use bson::oid::ObjectId;
-use bson::{DateTime, doc};
-use store::{Collection, Error, Find, Result, Store};
+use crate::error::{Error, Result};
+use crate::id::Id;
+use crate::settings::{Keeping, Settings};
+use crate::updates::Hub;
+use bson::{Document, doc};
+use std::sync::{Arc, Mutex, PoisonError};
+use store::{BoxFuture, Collection, Find, Session, Store, Update};
 
-/// How many inboxes are written at once.
-const FAN_OUT_BATCH: i64 = 500;
+/// The model of the network's documents, as it stands in `models/social`.
+pub const MODEL: &str = include_str!("../../../models/social/social.sheaf.kdl");
 
-/// A social network in one database of a store.
+pub(crate) const USERS: &str = "users";
+pub(crate) const FOLLOWS: &str = "follows";
+pub(crate) const BLOCKS: &str = "blocks";
+pub(crate) const MUTES: &str = "mutes";
+pub(crate) const FRIENDS: &str = "friends";
+pub(crate) const PAIRS: &str = "friendPairs";
+pub(crate) const POSTS: &str = "posts";
+pub(crate) const COMMENTS: &str = "comments";
+pub(crate) const LIKES: &str = "likes";
+pub(crate) const INBOXES: &str = "inboxes";
+pub(crate) const INBOX_STATES: &str = "inboxStates";
+pub(crate) const FAN_OUTS: &str = "fanOuts";
+pub(crate) const RENAMES: &str = "renames";
+pub(crate) const NOTIFICATIONS: &str = "notifications";
+
+/// How often a write is tried again that met a duplicate key which was gone when looked at.
+pub(crate) const RACES: usize = 16;
+
+/// Every index: collection, key, unique.
+fn indexes() -> Vec<(&'static str, Document, bool)> {
+    vec![
+        (USERS, doc! { "username": 1 }, true),
+        (FOLLOWS, doc! { "followerId": 1, "followeeId": 1 }, true),
+        (FOLLOWS, doc! { "followerId": 1, "status": 1, "_id": -1 }, false),
+        (FOLLOWS, doc! { "followerId": 1, "delivery": 1, "_id": 1 }, false),
+        (FOLLOWS, doc! { "followeeId": 1, "status": 1, "_id": -1 }, false),
+        (FOLLOWS, doc! { "followeeId": 1, "delivery": 1, "_id": 1 }, false),
+        (BLOCKS, doc! { "blockerId": 1, "blockedId": 1 }, true),
+        (BLOCKS, doc! { "blockerId": 1, "_id": -1 }, false),
+        (BLOCKS, doc! { "blockedId": 1 }, false),
+        (MUTES, doc! { "userId": 1, "mutedId": 1 }, true),
+        (MUTES, doc! { "userId": 1, "_id": -1 }, false),
+        (FRIENDS, doc! { "fromUserId": 1, "toUserId": 1 }, true),
+        (FRIENDS, doc! { "fromUserId": 1, "_id": -1 }, false),
+        (PAIRS, doc! { "toUserId": 1, "status": 1, "requestId": -1 }, false),
+        (PAIRS, doc! { "fromUserId": 1, "status": 1, "requestId": -1 }, false),
+        (PAIRS, doc! { "status": 1, "expiresAt": 1 }, false),
+        (POSTS, doc! { "authorId": 1, "_id": -1 }, false),
+        (POSTS, doc! { "authorId": 1, "author.username": 1 }, false),
+        (COMMENTS, doc! { "postId": 1, "_id": -1 }, false),
+        (COMMENTS, doc! { "postId": 1, "parentId": 1, "_id": 1 }, false),
+        (COMMENTS, doc! { "ancestors": 1 }, false),
+        (LIKES, doc! { "postId": 1, "userId": 1 }, true),
+        (LIKES, doc! { "postId": 1, "_id": -1 }, false),
+        (LIKES, doc! { "userId": 1, "_id": -1 }, false),
+        (FAN_OUTS, doc! { "turn": 1 }, false),
+        (INBOX_STATES, doc! { "seenAt": 1 }, false),
+        (NOTIFICATIONS, doc! { "ownerId": 1, "_id": -1 }, false),
+        (NOTIFICATIONS, doc! { "ownerId": 1, "key": 1 }, true),
+    ]
+}
+
+/// A social network in one database of a store. Clones are the same network.
 #[derive(Clone)]
 pub struct Network {
-    store: Store,
-    database: String,
-}
-
-/// A post that reached its readers.
-#[derive(Clone, Copy, Debug)]
-pub struct Posted {
-    /// The post.
-    pub id: ObjectId,
-    /// How many inboxes it was pushed into.
-    pub readers: u64,
-}
-
-/// A post in somebody's feed.
-#[derive(Clone, Debug)]
-pub struct FeedItem {
-    /// The post.
-    pub post_id: ObjectId,
-    /// Its author's name.
-    pub author: String,
-    /// What it says.
-    pub content: String,
+    pub(crate) store: Store,
+    database: Arc<str>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) hub: Arc<Hub>,
 }
 
 impl Network {
-    /// A network in a database.
+    /// A network in a database. On an embedded store, counts and copies are left to the model's hook, which whoever opened
+    /// the store has added; on a deployment the network keeps them.
     pub fn new(store: Store, database: &str) -> Network {
-        Network { store, database: database.to_owned() }
+        let keeping = if store.capabilities().hooks { Keeping::Model } else { Keeping::Service };
+        Network::with_settings(store, database, Settings::new(keeping))
     }
 
-    fn collection(&self, name: &str) -> Collection {
+    /// A network that behaves as the settings say.
+    pub fn with_settings(store: Store, database: &str, settings: Settings) -> Network {
+        Network { store, database: database.into(), settings: Arc::new(settings), hub: Arc::new(Hub::new()) }
+    }
+
+    /// Adds the hook that keeps the network's model to an embedded store, once for each opening of the store.
+    ///
+    /// # Errors
+    /// A deployment, which has no hooks.
+    pub fn keep_model(store: &Store, database: &str) -> Result<()> {
+        let engine = store.engine().ok_or_else(|| store::Error::new(115, "a deployment has no write hooks"))?;
+        let mut sources = model::problem::Sources::default();
+        sources.push("social.sheaf.kdl".to_owned(), MODEL.to_owned());
+        let checked = model::parse(sources).map_err(|problems| store::Error::new(9, format!("{problems:?}")))?;
+        let keeper = model::keep::Keeper::new(&checked.model);
+        let keeper = keeper.map_err(|error| store::Error::new(9, error.to_string()))?;
+        engine.add_hook(Arc::new(model::keep::embedded::ModelHook::new(keeper, database)));
+        Ok(())
+    }
+
+    /// How it behaves.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn collection(&self, name: &str) -> Collection {
         self.store.collection(&self.database, name)
     }
 
@@ -49,122 +114,86 @@ impl Network {
     /// # Errors
     /// A store that fails, an index of the same name and another key.
     pub async fn ensure_indexes(&self) -> Result<()> {
-        self.collection("users").create_index(doc! { "username": 1 }, true).await?;
-        self.collection("follows").create_index(doc! { "followerId": 1, "followeeId": 1 }, true).await?;
-        self.collection("follows").create_index(doc! { "followeeId": 1, "_id": 1 }, false).await?;
-        self.collection("posts").create_index(doc! { "authorId": 1, "createdAt": -1 }, false).await?;
-        self.collection("inboxes").create_index(doc! { "ownerId": 1, "postId": 1 }, true).await?;
-        self.collection("inboxes").create_index(doc! { "ownerId": 1, "createdAt": -1 }, false).await
-    }
-
-    /// Adds a user; gives the id.
-    ///
-    /// # Errors
-    /// A name that is taken (11000), a store that fails.
-    pub async fn add_user(&self, name: &str) -> Result<ObjectId> {
-        let id = ObjectId::new();
-        let user = doc! { "_id": id, "username": name, "avatar": "", "createdAt": DateTime::now() };
-        self.collection("users").insert_one(user, None).await?;
-        Ok(id)
-    }
-
-    /// One user follows another; following twice is once.
-    ///
-    /// # Errors
-    /// A store that fails.
-    pub async fn follow(&self, follower: ObjectId, followee: ObjectId) -> Result<()> {
-        let edge = doc! {
-            "_id": ObjectId::new(), "followerId": follower, "followeeId": followee, "status": "active",
-            "followedAt": DateTime::now(),
-        };
-        match self.collection("follows").insert_one(edge, None).await {
-            Err(error) if error.is_duplicate_key() => Ok(()),
-            done => done,
+        for (collection, keys, unique) in indexes() {
+            self.collection(collection).create_index(keys, unique).await?;
         }
+        Ok(())
     }
 
-    /// Posts, and pushes the post into the inboxes of all followers.
-    ///
-    /// # Errors
-    /// An unknown author, a store that fails; the push can then be done again by [`Network::push`].
-    pub async fn post(&self, author: ObjectId, content: &str) -> Result<Posted> {
-        let user = self.collection("users").find_one(doc! { "_id": author }, None).await?;
-        let user = user.ok_or_else(|| Error::new(0, format!("there is no user {author}")))?;
-        let id = ObjectId::new();
-        let shown = doc! { "username": user.get_str("username").unwrap_or_default(), "avatar": "" };
-        let post = doc! {
-            "_id": id, "authorId": author, "author": shown, "content": content, "status": "published",
-            "createdAt": DateTime::now(),
-        };
-        self.collection("posts").insert_one(post, None).await?;
-        Ok(Posted { id, readers: self.push(id).await? })
+    /// Whether the model layer keeps counts and copies.
+    pub(crate) fn kept(&self) -> bool {
+        self.settings.keeping == Keeping::Model
     }
 
-    /// Pushes a post into the inboxes of all followers who do not have it yet; gives how many have it then.
-    ///
-    /// # Errors
-    /// An unknown post, a store that fails.
-    pub async fn push(&self, post_id: ObjectId) -> Result<u64> {
-        let post = self.collection("posts").find_one(doc! { "_id": post_id }, None).await?;
-        let post = post.ok_or_else(|| Error::new(0, format!("there is no post {post_id}")))?;
-        let author = post.get_object_id("authorId").map_err(|error| Error::new(0, error.to_string()))?;
-        let (mut readers, mut after) = (0, None);
-        loop {
-            let mut filter = doc! { "followeeId": author };
-            if let Some(after) = after {
-                filter.insert("_id", doc! { "$gt": after });
-            }
-            let page = Find { sort: Some(doc! { "_id": 1 }), limit: FAN_OUT_BATCH, ..Find::default() };
-            let followers = self.collection("follows").find(filter, page, None).await?;
-            let Some(last) = followers.last() else { return Ok(readers) };
-            after = Some(last.get_object_id("_id").map_err(|error| Error::new(0, error.to_string()))?);
-            readers += self.push_to(&post, &followers).await?;
+    /// Moves a count that the model declares, unless the model layer does that.
+    pub(crate) async fn adjust(
+        &self,
+        collection: &str,
+        id: Id,
+        field: &str,
+        by: i64,
+        session: Option<&mut Session>,
+    ) -> Result<()> {
+        if self.kept() || by == 0 {
+            return Ok(());
         }
+        let change = doc! { "$inc": { field: by } };
+        self.collection(collection).update_one(doc! { "_id": id }, change, Update::default(), session).await?;
+        Ok(())
     }
 
-    /// Pushes a post into the inboxes of some followers.
-    async fn push_to(&self, post: &bson::Document, followers: &[bson::Document]) -> Result<u64> {
-        let post_id = post.get_object_id("_id").map_err(|error| Error::new(0, error.to_string()))?;
-        let item = |follow: &bson::Document| {
-            doc! {
-                "ownerId": follow.get_object_id("followerId").unwrap_or_default(),
-                "postId": post_id,
-                "createdAt": post.get("createdAt").cloned().unwrap_or(bson::Bson::Null),
-                "content": post.get_str("content").unwrap_or_default(),
-                "author": post.get_document("author").cloned().unwrap_or_default(),
-            }
-        };
-        let active = followers.iter().filter(|follow| follow.get_str("status").is_ok_and(|status| status == "active"));
-        let items: Vec<_> = active.map(item).collect();
-        let count = items.len() as u64;
-        let inboxes = self.collection("inboxes");
-        match inboxes.insert_many(items.clone(), None).await {
-            // Some had it already: an interrupted push is done again, one inbox at a time.
-            Err(error) if error.is_duplicate_key() => {
-                for item in items {
-                    match inboxes.insert_one(item, None).await {
-                        Err(error) if !error.is_duplicate_key() => return Err(error),
-                        _ => {}
+    /// One write and what it moves elsewhere: one statement where the model layer does the moving, else one transaction.
+    /// `body` makes one write, and then only what [`Network::adjust`] does.
+    pub(crate) async fn atomically<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'s> Fn(Option<&'s mut Session>) -> BoxFuture<'s, Result<T>> + Send + Sync,
+    {
+        if self.kept() {
+            return body(None).await;
+        }
+        self.transact(move |session| body(Some(session))).await
+    }
+
+    /// Runs `body` in a transaction, again if it lost to another one; a refusal of the business ends it.
+    pub(crate) async fn transact<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'s> Fn(&'s mut Session) -> BoxFuture<'s, Result<T>> + Send + Sync,
+    {
+        let refused = Arc::new(Mutex::new(None));
+        let outcome = self.store.with_transaction(|session| {
+            let (work, refused) = (body(session), refused.clone());
+            Box::pin(async move {
+                match work.await {
+                    Ok(value) => Ok(value),
+                    Err(Error::Store(error)) => Err(error),
+                    Err(refusal) => {
+                        let message = refusal.to_string();
+                        *refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
+                        Err(store::Error::new(0, message))
                     }
                 }
-            }
-            done => done?,
-        }
-        Ok(count)
+            })
+        });
+        outcome.await.map_err(|error| {
+            let refused = refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+            refused.unwrap_or(Error::Store(error))
+        })
     }
 
-    /// The newest posts in a user's feed.
-    ///
-    /// # Errors
-    /// A store that fails.
-    pub async fn feed(&self, owner: ObjectId, limit: i64) -> Result<Vec<FeedItem>> {
-        let page = Find { sort: Some(doc! { "createdAt": -1, "_id": -1 }), limit, ..Find::default() };
-        let items = self.collection("inboxes").find(doc! { "ownerId": owner }, page, None).await?;
-        let item = |item: bson::Document| FeedItem {
-            post_id: item.get_object_id("postId").unwrap_or_default(),
-            author: item.get_document("author").and_then(|a| a.get_str("username")).unwrap_or_default().to_owned(),
-            content: item.get_str("content").unwrap_or_default().to_owned(),
-        };
-        Ok(items.into_iter().map(item).collect())
+    /// Documents by a filter, newest id first, after a cursor.
+    pub(crate) async fn newest_first(
+        &self,
+        collection: &str,
+        mut filter: Document,
+        after: Option<Id>,
+        limit: usize,
+    ) -> Result<Vec<Document>> {
+        if let Some(after) = after {
+            filter.insert("_id", doc! { "$lt": after });
+        }
+        let page = Find { sort: Some(doc! { "_id": -1 }), limit: limit as i64, ..Find::default() };
+        Ok(self.collection(collection).find(filter, page, None).await?)
     }
 }

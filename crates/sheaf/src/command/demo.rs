@@ -8,7 +8,7 @@ use engine::Engine;
 use model::keep::Keeper;
 use model::keep::embedded::ModelHook;
 use model::problem::Sources;
-use social::Network;
+use social::{Network, NewPost, PageRequest};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -199,19 +199,20 @@ async fn social_scene(store: &Store, run: &str) -> Scene {
     for number in 0..FOLLOWERS {
         reader = network.add_user(&format!("{run} reader {number}")).await?;
         network.follow(reader, author).await?;
+        network.join(reader).await?;
     }
     let ada = store.collection("social", "users").find_one(doc! { "_id": author }, None).await?.unwrap_or_default();
     let kept = format!("kept on the author: {} followers", number_of(&ada, "followerCount"));
     rows.push(row("users who follow ada", kept, begun, 2 * FOLLOWERS as u64));
     let begun = Instant::now();
-    let mut pushed = 0;
     for number in 0..POSTS {
-        pushed += network.post(author, &format!("post number {number}")).await?.readers;
+        network.post(author, &NewPost::text(format!("post number {number}"))).await?;
     }
+    let pushed = network.work(u64::MAX).await?.pushed;
     rows.push(row(&format!("{POSTS} posts pushed to their readers"), format!("{pushed} inbox entries"), begun, pushed));
     let begun = Instant::now();
-    let feed = network.feed(reader, 3).await?;
-    let titles: Vec<_> = feed.iter().map(|item| item.content.as_str()).collect();
+    let feed = network.feed(reader, &PageRequest::first(3)).await?;
+    let titles: Vec<_> = feed.items.iter().map(|post| post.content.as_str()).collect();
     rows.push(row("a reader's feed, newest first", titles.join(", "), begun, 1));
     let page = Find { limit: 1, ..Find::default() };
     store.collection("social", "posts").find(doc! { "authorId": author }, page, None).await?;
