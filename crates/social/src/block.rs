@@ -5,10 +5,10 @@
 //! away. All of it writes the pair's document first, so that of two such transactions one goes after the other.
 
 use crate::error::{Error, Result};
+use crate::follow::Related;
 use crate::friend::pair;
 use crate::id::{Id, Page, PageRequest, Time};
 use crate::network::{BLOCKS, FOLLOWS, FRIENDS, MUTES, Network, PAIRS, RACES, USERS};
-use crate::follow::Related;
 use bson::doc;
 use std::collections::HashSet;
 use store::{FindOneAndUpdate, Session, Update};

@@ -64,8 +64,7 @@ impl Network {
         let held = state.as_ref().map_or(0, |state| read::number(state, "held")) as usize;
         let joined = state.as_ref().map_or(0, |state| read::time(state, "joinedAt").timestamp_ms());
         let due = authors.len() > self.settings.join_above
-            && (authors.len() > held + self.settings.join_above
-                || Time::now().timestamp_ms() - joined > REJOIN_MS);
+            && (authors.len() > held + self.settings.join_above || Time::now().timestamp_ms() - joined > REJOIN_MS);
         if due {
             self.join(reader).await?;
             authors = self.authors_apart(reader).await?;
@@ -170,8 +169,7 @@ impl Network {
     /// The posts of a window that the reader may see, newest first.
     async fn shown(&self, reader: Id, found: BTreeMap<Id, Option<Document>>) -> Result<Vec<Document>> {
         let missing: Vec<_> = found.iter().filter(|(_, post)| post.is_none()).map(|(id, _)| *id).collect();
-        let mut posts: BTreeMap<Id, Document> =
-            found.into_iter().filter_map(|(id, post)| Some((id, post?))).collect();
+        let mut posts: BTreeMap<Id, Document> = found.into_iter().filter_map(|(id, post)| Some((id, post?))).collect();
         if !missing.is_empty() {
             let page = Find::default();
             let read = self.collection(POSTS).find(doc! { "_id": { "$in": missing } }, page, None).await?;

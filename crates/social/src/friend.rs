@@ -76,7 +76,8 @@ impl Network {
     /// Makes the pair's state `pending`; a duplicate key if it may not become that.
     async fn put_request(&self, from: Id, to: Id) -> Result<()> {
         let now = Time::now();
-        let expires = Time::from_timestamp_ms(now.timestamp_ms() + self.settings.request_expires_after.as_millis() as i64);
+        let expires =
+            Time::from_timestamp_ms(now.timestamp_ms() + self.settings.request_expires_after.as_millis() as i64);
         let free = doc! {
             "_id": pair(from, to),
             "$or": [
@@ -225,8 +226,7 @@ impl Network {
         if let Some(after) = page.after_id()? {
             filter.insert("requestId", doc! { "$lt": after });
         }
-        let find =
-            Find { sort: Some(doc! { "requestId": -1 }), limit: page.size() as i64 + 1, ..Find::default() };
+        let find = Find { sort: Some(doc! { "requestId": -1 }), limit: page.size() as i64 + 1, ..Find::default() };
         let found = self.collection(PAIRS).find(filter, find, None).await?;
         let found = Page::cut(found, page.size(), |request| read::id(request, "requestId").to_string());
         let ids: Vec<_> = found.items.iter().map(|request| read::id(request, other)).collect();

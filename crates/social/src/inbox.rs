@@ -22,7 +22,7 @@
 
 use crate::error::Result;
 use crate::id::{Id, Time};
-use crate::network::{FOLLOWS, INBOXES, INBOX_STATES, Network, POSTS, USERS};
+use crate::network::{FOLLOWS, INBOX_STATES, INBOXES, Network, POSTS, USERS};
 use crate::read;
 use bson::oid::ObjectId;
 use bson::{Document, doc};

@@ -47,14 +47,8 @@ impl Event {
     }
 
     fn of(name: &str) -> Option<Event> {
-        let all = [
-            Event::Follow,
-            Event::FriendRequest,
-            Event::FriendAccepted,
-            Event::Like,
-            Event::Comment,
-            Event::Reply,
-        ];
+        let all =
+            [Event::Follow, Event::FriendRequest, Event::FriendAccepted, Event::Like, Event::Comment, Event::Reply];
         all.into_iter().find(|event| event.name() == name)
     }
 }

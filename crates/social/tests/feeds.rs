@@ -226,10 +226,8 @@ async fn a_new_name_shows_in_the_feed_unless_the_old_one_shall() {
 #[tokio::test]
 async fn an_idle_reader_is_skipped_and_finds_everything_on_coming_back() {
     for keeping in KEEPINGS {
-        let settings = Settings {
-            idle_after: std::time::Duration::from_millis(20),
-            ..small(keeping, Assignment::PushAll)
-        };
+        let settings =
+            Settings { idle_after: std::time::Duration::from_millis(20), ..small(keeping, Assignment::PushAll) };
         let network = network(settings).await;
         play(
             &network,

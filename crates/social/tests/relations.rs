@@ -214,6 +214,10 @@ async fn common_friends_and_friends_of_friends() {
         let suggested: Vec<_> = suggested.iter().map(|one| (one.user.id, one.common)).collect();
         assert_eq!(suggested, [(d, 2), (e, 1)]);
         network.block(e, a).await.unwrap();
-        assert_eq!(network.friends_of_friends(a, 10).await.unwrap().len(), 1, "not somebody with whom there is a block");
+        assert_eq!(
+            network.friends_of_friends(a, 10).await.unwrap().len(),
+            1,
+            "not somebody with whom there is a block"
+        );
     }
 }

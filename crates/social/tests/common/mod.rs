@@ -1,6 +1,11 @@
 //! What the network's tests share.
 
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "not every test uses all of it; a test may end at what it did not expect")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "not every test uses all of it; a test may end at what it did not expect"
+)]
 
 use social::{Assignment, Id, Keeping, Network, NewPost, PageRequest, Settings};
 use store::Store;
