@@ -20,8 +20,9 @@ mod shared;
 mod tokens;
 
 pub use api::Api;
-pub use config::{Config, Limits};
+pub use config::{Config, DEFAULT_DATABASE, Limits};
 pub use shared::auth::{Caller, Role};
 pub use shared::problem::{KINDS, Kind, Problem};
 pub use shared::server::{BindError, Server};
 pub use shared::token::{Issued, NewToken, Token, TokenError, Tokens};
+pub use shared::webhook::is_secret;

@@ -3,6 +3,7 @@
 mod command;
 mod log;
 mod serve;
+mod web;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -27,12 +28,15 @@ enum Command {
     Advise(command::advise::Arguments),
     /// Plan the indexes and shard keys of a model
     Plan(command::plan::Arguments),
+    /// Make and take back bearer tokens of the HTTP API
+    Token(command::token::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(arguments) => serve::run(*arguments),
         Command::Demo(arguments) => command::demo::run(arguments),
+        Command::Token(arguments) => command::token::run(arguments),
         Command::Model(arguments) => return command::model::run(arguments),
         Command::Advise(arguments) => return command::advise::run(arguments),
         Command::Plan(arguments) => return command::plan::run(arguments),

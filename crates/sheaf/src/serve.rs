@@ -4,14 +4,17 @@
 //! the flags are called), the default.
 
 use crate::log::{self, Format};
+use crate::web;
 use clap::Args;
 use engine::Engine;
+use futures_util::FutureExt;
 use serde::Deserialize;
 use std::fmt;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+use store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 use wire::{Address, Config, Listen, Server, Tls};
 
@@ -62,6 +65,8 @@ pub(crate) struct Arguments {
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE", env = "SHEAF_CONFIG")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    web: web::Arguments,
 }
 
 /// The configuration file.
@@ -80,6 +85,7 @@ struct File {
     max_connections: Option<usize>,
     log_format: Option<Format>,
     log_level: Option<String>,
+    http: web::Arguments,
 }
 
 /// Why serving could not start.
@@ -95,6 +101,8 @@ pub(crate) enum Failure {
     Close(engine::Error),
     /// The server can't be started.
     Server(wire::ConfigError),
+    /// The HTTP API can't be started.
+    Http(String),
     /// The demo's scene went wrong.
     Demo(String),
     /// The system refuses something we need.
@@ -109,6 +117,7 @@ impl fmt::Display for Failure {
             Failure::Engine(folder, error) => write!(f, "can't open the folder {}: {error}", folder.display()),
             Failure::Close(error) => write!(f, "the folder could not be closed in order: {error}"),
             Failure::Demo(reason) => write!(f, "the demo failed: {reason}"),
+            Failure::Http(reason) => f.write_str(reason),
             Failure::Server(error) => write!(f, "{error}"),
             Failure::System(error) => write!(f, "{error}"),
         }
@@ -140,6 +149,7 @@ impl Arguments {
         self.max_connections = self.max_connections.or(file.max_connections);
         self.log_format = self.log_format.or(file.log_format);
         self.log_level = self.log_level.or(file.log_level);
+        self.web.with_file(file.http);
         Ok(self)
     }
 
@@ -204,6 +214,7 @@ async fn serve(arguments: Arguments, engine: Engine) -> Result<(), Failure> {
     if config.requires_auth() && !arguments.auth {
         tracing::info!("clients must authenticate, since the server listens beyond loopback");
     }
+    let web = arguments.web.bind(&Store::embedded(engine.clone())).await.map_err(Failure::Http)?;
     let server = Server::bind(config, engine).await.map_err(Failure::Server)?;
     for address in server.addresses() {
         match address {
@@ -211,14 +222,21 @@ async fn serve(arguments: Arguments, engine: Engine) -> Result<(), Failure> {
             Address::Unix(path) => tracing::info!(path = %path.display(), "listening"),
         }
     }
-    server.serve(stop).await;
+    let stop = stop.shared();
+    let web = async {
+        if let Some(web) = web {
+            web.serve(stop.clone()).await;
+        }
+    };
+    tokio::join!(server.serve(stop.clone()), web);
     tracing::info!("stopped");
     Ok(())
 }
 
 /// Serves an engine on a port of the loopback interface until the process is told to stop.
-pub(crate) async fn serve_loopback(engine: Engine, port: u16) -> Result<(), Failure> {
-    serve(Arguments { port: Some(port), ..Arguments::default() }, engine).await
+pub(crate) async fn serve_loopback(engine: Engine, port: u16, http_port: u16) -> Result<(), Failure> {
+    let web = web::Arguments { http_port: Some(http_port), ..web::Arguments::default() };
+    serve(Arguments { port: Some(port), web, ..Arguments::default() }, engine).await
 }
 
 /// Ready once the process gets SIGTERM or SIGINT.

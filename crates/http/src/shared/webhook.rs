@@ -35,6 +35,11 @@ impl Secrets {
     }
 }
 
+/// Whether a text is a webhook secret: `whsec_` and base64.
+pub fn is_secret(text: &str) -> bool {
+    key(text).is_some()
+}
+
 /// The key of a secret; `None` for what is not one.
 pub(crate) fn key(secret: &str) -> Option<Vec<u8>> {
     let key = STANDARD.decode(secret.strip_prefix(SECRET_PREFIX)?).ok()?;

@@ -25,6 +25,8 @@ const BUYERS: usize = 200;
 const UNITS: i64 = 50;
 const FOLLOWERS: usize = 1_000;
 const POSTS: usize = 10;
+/// How long the demo's token lives.
+const TOKEN_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The flags.
 #[derive(Args, Debug, Clone)]
@@ -38,6 +40,9 @@ pub(crate) struct Arguments {
     /// TCP port (0 takes any free one)
     #[arg(long, value_name = "N", env = "SHEAF_PORT", default_value_t = 27017)]
     port: u16,
+    /// Port of the HTTP API (0 takes any free one)
+    #[arg(long, value_name = "N", env = "SHEAF_HTTP_PORT", default_value_t = 8080)]
+    http_port: u16,
 }
 
 /// A line of the table: what happened, how much of it, how fast.
@@ -69,7 +74,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let rows = runtime.block_on(scene(&Store::embedded(engine.clone())));
     let outcome = rows.map_err(|error| Failure::Demo(error.to_string())).and_then(|rows| {
         print(&rows);
-        if arguments.exit { Ok(()) } else { serve_on(&runtime, engine.clone(), arguments.port) }
+        if arguments.exit { Ok(()) } else { serve_on(&runtime, engine.clone(), &arguments) }
     });
     engine.close().map_err(Failure::Close)?;
     if let Some(folder) = temporary {
@@ -248,7 +253,18 @@ fn print(rows: &[Row]) {
 }
 
 #[expect(clippy::print_stdout, reason = "the demo's purpose")]
-fn serve_on(runtime: &tokio::runtime::Runtime, engine: Engine, port: u16) -> Result<(), Failure> {
+fn serve_on(runtime: &tokio::runtime::Runtime, engine: Engine, arguments: &Arguments) -> Result<(), Failure> {
+    let (port, http_port) = (arguments.port, arguments.http_port);
+    let tokens = http::Tokens::new(&Store::embedded(engine.clone()), http::DEFAULT_DATABASE);
+    let new = http::NewToken {
+        subject: "demo".into(),
+        roles: http::Role::ALL.to_vec(),
+        lives: Some(TOKEN_LIFE),
+        label: "demo".into(),
+    };
+    let issued = runtime.block_on(tokens.issue(&new)).map_err(|error| Failure::Demo(error.to_string()))?;
     println!("Look around:  mongosh mongodb://127.0.0.1:{port}/shop     (Ctrl-C ends the demo)");
-    runtime.block_on(serve::serve_loopback(engine, port))
+    println!("Over HTTP:    http://127.0.0.1:{http_port}/openapi.json");
+    println!("              with Authorization: Bearer {}", issued.secret);
+    runtime.block_on(serve::serve_loopback(engine, port, http_port))
 }

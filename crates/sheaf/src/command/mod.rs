@@ -4,6 +4,7 @@ pub(crate) mod advise;
 pub(crate) mod demo;
 pub(crate) mod model;
 pub(crate) mod plan;
+pub(crate) mod token;
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
