@@ -29,7 +29,13 @@ pub(crate) struct Arguments {
     #[serde(rename = "rate")]
     pub(crate) http_rate: Option<u32>,
     /// Secret of a webhook's sender: NAME=whsec_… (Standard Webhooks), with commas between
-    #[arg(long, value_name = "NAME=SECRET", env = "SHEAF_WEBHOOK_SECRET", value_delimiter = ',', hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "NAME=SECRET",
+        env = "SHEAF_WEBHOOK_SECRET",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
     #[serde(rename = "webhook-secret")]
     pub(crate) webhook_secret: Vec<String>,
 }
@@ -39,10 +45,9 @@ impl Arguments {
     pub(crate) fn with_file(&mut self, file: Arguments) {
         self.http_port = self.http_port.or(file.http_port);
         self.http_rate = self.http_rate.or(file.http_rate);
-        for (ours, theirs) in [
-            (&mut self.http_cors_origin, file.http_cors_origin),
-            (&mut self.webhook_secret, file.webhook_secret),
-        ] {
+        for (ours, theirs) in
+            [(&mut self.http_cors_origin, file.http_cors_origin), (&mut self.webhook_secret, file.webhook_secret)]
+        {
             if ours.is_empty() {
                 *ours = theirs;
             }
