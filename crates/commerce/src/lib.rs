@@ -1,12 +1,64 @@
-//! Commerce on a store: products with guarded stock and its ledger, orders with snapshots.
+//! Commerce on a store: catalogue, carts, orders, stock, payments, coupons.
 //!
-//! The documents are those of `models/shop`. What is here so far is the way from the shelf to an order: [`Shop::place_order`]
-//! deducts the stock, writes the ledger and the order in one transaction, all lines or none.
+//! A [`Shop`] lives in one database of a store. What it stores is declared in `models/shop`; what it promises:
+//!
+//! - stock is never oversold and never leaks ([`Shop::place_order`], [`Shop::expire_holds`], [`Shop::reconcile`]);
+//! - an order moves along its states only, and what it says about goods, buyer and address never changes;
+//! - what is asked for twice under one key happens once.
+//!
+//! Everything that changes documents goes through the shop's till: many jobs to a transaction, each of which is done
+//! or leaves no trace. Refusals are facts of the business ([`Error::OutOfStock`] …), never texts to be parsed.
+//!
+//! Somebody has to call [`Shop::housekeeping`] every second or so.
 
+mod cart;
+mod catalogue;
+mod coupon;
 mod error;
+mod fields;
+mod id;
+mod kept;
+mod money;
 mod order;
+mod page;
+mod payment;
 mod shop;
+pub mod states;
+mod stock;
+mod till;
+mod time;
+mod unit;
+mod user;
 
-pub use error::{Error, Result};
-pub use order::{Line, OrderRequest, PlacedOrder};
-pub use shop::{Product, Shop, Sku};
+pub use cart::{Cart, Checkout};
+pub use catalogue::{Category, MAX_SKUS, NewProduct, NewSku, Product, ProductList, ReviewSummary, Variant};
+pub use coupon::{Campaign, Coupon, MAX_COUPONS, Reduction};
+pub use error::{CouponRefusal, Error, Fault, Result};
+pub use id::MAX_ID_BYTES;
+pub use money::{Currency, MAX_RATE_SCALE, Money, Rate, split};
+pub use order::{
+    Address, Buyer, Discount, HistoryEntry, Item, ItemSummary, LatestLogistics, Line, MAX_LINES, MAX_QUANTITY, Order,
+    OrderFilter, OrderRequest, OrderSummary, PaymentSummary, ReturnedLine,
+};
+pub use page::{DEFAULT_PAGE, MAX_PAGE, Page, Paging};
+pub use payment::{
+    ASK_AFTER, Accepted, Books, Callback, ChargeRequest, Faults, MAX_ATTEMPTS, MAX_CALLBACKS, MAX_REFUNDS, Payment,
+    Provider, ProviderError, Refund, RefundOptions, RefundRequest, Report, SIGNATURE_TOLERANCE, Signed, Simulator,
+};
+pub use shop::{Clock, Keeping, LatePayment, MODEL, Settings, Shop};
+pub use stock::{Discrepancy, LedgerEntry, MAX_SWEEP, MOVEMENTS, Movement, Reconciliation, StockLevel};
+pub use till::{MAX_BATCH, MAX_QUEUE};
+pub use time::Time;
+pub use user::{LastLogin, MAX_CARDS, NewUser, Profile, User};
+
+impl Shop {
+    /// What has to be done again and again: lets holds go whose time is over, brings the catalogue's stock up to date.
+    ///
+    /// # Errors
+    /// A store that fails.
+    pub async fn housekeeping(&self) -> Result<()> {
+        self.expire_holds().await?;
+        self.settle_catalogue().await?;
+        Ok(())
+    }
+}

@@ -1,125 +1,221 @@
-//! The shop: its collections, and what is on the shelf.
+//! The shop: its store, its settings, its collections and indexes.
 
-use crate::error::Result;
-use bson::{DateTime, doc};
+use crate::error::{Error, Result};
+use crate::till::Till;
+use crate::time::Time;
+use crate::unit::Place;
+use bson::{DateTime, Document, doc};
+use model::keep::Keeper;
+use model::problem::Sources;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 use store::{Collection, Store};
 
-/// A shop in one database of a store.
+/// The shop's model, as it stands in `models/shop`: names and texts of its files.
+pub const MODEL: [(&str, &str); 2] = [
+    ("catalogue.sheaf.kdl", include_str!("../../../models/shop/catalogue.sheaf.kdl")),
+    ("orders.sheaf.kdl", include_str!("../../../models/shop/orders.sheaf.kdl")),
+];
+
+/// The shop's collections.
+pub(crate) const COLLECTIONS: [&str; 20] = [
+    "users", "userProfiles", "products", "skus", "reviews", "carts", "orders", "stockLedger", "stockHolds", "purchases",
+    "payments", "coupons", "parcels", "logistics", "afterSales", "sales", "salesByCity", "salesByProduct", "salesBySku",
+    "shopState",
+];
+
+/// The indexes that the shop's queries need: collection, keys in order, whether unique.
+const INDEXES: &[(&str, &[(&str, i32)], bool)] = &[
+    ("users", &[("username", 1)], true),
+    ("orders", &[("orderNumber", 1)], true),
+    ("orders", &[("userId", 1), ("createdAt", -1), ("_id", -1)], false),
+    ("orders", &[("userId", 1), ("status", 1), ("createdAt", -1), ("_id", -1)], false),
+    ("orders", &[("status", 1), ("createdAt", -1), ("_id", -1)], false),
+    ("skus", &[("productId", 1)], false),
+    ("skus", &[("changedAt", 1)], false),
+    ("stockLedger", &[("skuId", 1), ("at", 1)], false),
+    ("stockLedger", &[("orderId", 1)], false),
+    ("stockHolds", &[("until", 1)], false),
+    ("products", &[("status", 1), ("category.id", 1), ("createdAt", -1), ("_id", -1)], false),
+    ("products", &[("status", 1), ("category.id", 1), ("price", 1), ("_id", 1)], false),
+    ("products", &[("status", 1), ("attributes", 1), ("price", 1), ("_id", 1)], false),
+    ("products", &[("status", 1), ("totalStock", 1), ("_id", 1)], false),
+    ("payments", &[("orderId", 1)], false),
+    ("payments", &[("refunding", 1), ("_id", 1)], false),
+    ("payments", &[("status", 1), ("createdAt", 1)], false),
+    ("reviews", &[("productId", 1), ("status", 1), ("createdAt", -1), ("_id", -1)], false),
+    ("parcels", &[("orderId", 1)], false),
+    ("parcels", &[("trackingNumber", 1)], false),
+    ("logistics", &[("orderId", 1), ("time", -1), ("_id", -1)], false),
+    ("logistics", &[("parcelId", 1), ("time", -1), ("_id", -1)], false),
+    ("afterSales", &[("orderId", 1)], false),
+    ("afterSales", &[("userId", 1), ("createdAt", -1), ("_id", -1)], false),
+    ("afterSales", &[("status", 1), ("createdAt", -1), ("_id", -1)], false),
+    ("sales", &[("at", 1)], false),
+    ("salesByCity", &[("day", 1)], false),
+    ("salesByProduct", &[("day", 1)], false),
+    ("salesBySku", &[("day", 1)], false),
+];
+
+/// Who keeps counts, sums, latest, recents and rollups.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeping {
+    /// The model's write hook on the store does, whoever writes.
+    Model,
+    /// The shop does, in its own transactions.
+    Shop,
+}
+
+/// What becomes of a payment that arrives when its order's hold has expired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LatePayment {
+    /// The stock is taken again if it is there; if not, the money goes back.
+    #[default]
+    Reacquire,
+    /// The money goes back.
+    Refund,
+}
+
+/// Where the shop gets the time from: milliseconds since 1970.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// How a shop behaves.
+#[derive(Clone)]
+pub struct Settings {
+    /// How long stock is held for an unpaid order.
+    pub hold_for: Duration,
+    /// The shipping fee of an order, in minor units of its currency.
+    pub shipping_fee_minor: i64,
+    /// From which value of goods, in minor units, nothing is charged for shipping.
+    pub free_shipping_from_minor: Option<i64>,
+    /// See [`LatePayment`].
+    pub late_payment: LatePayment,
+    /// The time zone in which the kept reports cut days; the model's rollups must say the same.
+    pub zone: String,
+    /// See [`Keeping`].
+    pub keeping: Keeping,
+    /// The secret that payment callbacks are signed with.
+    pub callback_secret: Vec<u8>,
+    /// The clock.
+    pub clock: Clock,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("hold_for", &self.hold_for).field("zone", &self.zone).finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// Fifteen minutes of hold, free shipping, the system's clock; the model keeps its values where the store has hooks.
+    pub fn for_store(store: &Store) -> Settings {
+        Settings {
+            hold_for: Duration::from_secs(15 * 60),
+            shipping_fee_minor: 0,
+            free_shipping_from_minor: None,
+            late_payment: LatePayment::default(),
+            zone: "Asia/Shanghai".to_owned(),
+            keeping: if store.capabilities().hooks { Keeping::Model } else { Keeping::Shop },
+            callback_secret: Vec::new(),
+            clock: Arc::new(|| DateTime::now().timestamp_millis()),
+        }
+    }
+}
+
+/// A shop in one database of a store. Clones are the same shop.
+///
+/// What changes documents goes through the shop's till, which needs a tokio runtime.
 #[derive(Clone)]
 pub struct Shop {
-    pub(crate) store: Store,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
     database: String,
-}
-
-/// A product to put on the shelf.
-#[derive(Clone, Debug)]
-pub struct Product {
-    /// Its id.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Its price in minor units of the currency.
-    pub price_minor: i64,
-    /// ISO 4217.
-    pub currency: String,
-    /// Where its picture is.
-    pub image_url: String,
-}
-
-/// A variant of a product, with its stock.
-#[derive(Clone, Debug)]
-pub struct Sku {
-    /// Its id.
-    pub id: String,
-    /// The product.
-    pub product_id: String,
-    /// Its price in minor units of the product's currency.
-    pub price_minor: i64,
-    /// How many are there.
-    pub quantity: i64,
+    settings: Settings,
+    till: Till,
+    keeper: Option<Keeper>,
 }
 
 impl Shop {
-    /// A shop in a database.
+    /// A shop in a database, with the usual settings.
+    ///
+    /// On a store with hooks somebody has to add the model's hook ([`MODEL`]); on others the shop keeps the model's values.
     pub fn new(store: Store, database: &str) -> Shop {
-        Shop { store, database: database.to_owned() }
+        let settings = Settings::for_store(&store);
+        Shop::with(store, database, settings)
+    }
+
+    /// A shop in a database, with settings.
+    pub fn with(store: Store, database: &str, settings: Settings) -> Shop {
+        let keeper = (settings.keeping == Keeping::Shop).then(|| {
+            let mut sources = Sources::default();
+            for (name, text) in MODEL {
+                sources.push(name.to_owned(), text.to_owned());
+            }
+            let checked = model::parse(sources).expect("the shop's model is checked by its tests");
+            Keeper::new(&checked.model).expect("the shop's model is checked by its tests")
+        });
+        let inner = Inner { store, database: database.to_owned(), settings, till: Till::default(), keeper };
+        Shop { inner: Arc::new(inner) }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// The database's name.
+    pub fn database(&self) -> &str {
+        &self.inner.database
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    pub(crate) fn till(&self) -> &Till {
+        &self.inner.till
+    }
+
+    pub(crate) fn keeper(&self) -> Option<&Keeper> {
+        self.inner.keeper.as_ref()
+    }
+
+    /// The shop's time.
+    pub fn now(&self) -> Time {
+        Time::from_millis((self.inner.settings.clock)())
     }
 
     pub(crate) fn collection(&self, name: &str) -> Collection {
-        self.store.collection(&self.database, name)
+        self.inner.store.collection(&self.inner.database, name)
     }
+
+    pub(crate) async fn by_id(&self, collection: &str, what: &'static str, id: &str) -> Result<Document> {
+        let found = self.collection(collection).find_one(doc! { "_id": id }, None).await?;
+        found.ok_or_else(|| Error::missing(what, id))
+    }
+
+    /// What was changed is no longer what a cache may hold.
+    pub(crate) fn forget(&self, _changed: &[Place]) {}
 
     /// Creates the indexes that the shop's queries and rules need; what is there stays.
     ///
     /// # Errors
     /// A store that fails, an index of the same name and another key.
     pub async fn ensure_indexes(&self) -> Result<()> {
-        self.collection("orders").create_index(doc! { "orderNumber": 1 }, true).await?;
-        self.collection("orders").create_index(doc! { "userId": 1, "createdAt": -1 }, false).await?;
-        self.collection("skus").create_index(doc! { "productId": 1 }, false).await?;
-        self.collection("stockLedger").create_index(doc! { "skuId": 1, "at": 1 }, false).await?;
-        self.collection("stockLedger").create_index(doc! { "orderNumber": 1 }, false).await?;
+        for (collection, keys, unique) in INDEXES {
+            let mut key = Document::new();
+            for (path, direction) in *keys {
+                key.insert(*path, *direction);
+            }
+            // On a sharded cluster a unique key would have to begin with the shard key; numbers are unique by themselves.
+            let unique = *unique && !self.store().capabilities().sharded;
+            self.collection(collection).create_index(key, unique).await?;
+        }
         Ok(())
-    }
-
-    /// Puts a product on the shelf.
-    ///
-    /// # Errors
-    /// A product of that id, a store that fails.
-    pub async fn add_product(&self, product: &Product) -> Result<()> {
-        let document = doc! {
-            "_id": &product.id,
-            "productName": &product.name,
-            "brand": "",
-            "price": product.price_minor,
-            "currency": &product.currency,
-            "imageUrl": &product.image_url,
-            "tags": [],
-            "status": "active",
-            "createdAt": DateTime::now(),
-            "skus": [],
-        };
-        Ok(self.collection("products").insert_one(document, None).await?)
-    }
-
-    /// Puts a variant on the shelf; its quantity is the ledger's first line.
-    ///
-    /// # Errors
-    /// A SKU of that id, a store that fails.
-    pub async fn add_sku(&self, sku: &Sku) -> Result<()> {
-        let (shop, sku) = (self.clone(), sku.clone());
-        let done = self.store.with_transaction(move |session| {
-            let (shop, sku) = (shop.clone(), sku.clone());
-            Box::pin(async move {
-                let document = doc! {
-                    "_id": &sku.id, "productId": &sku.product_id, "price": sku.price_minor, "available": sku.quantity,
-                };
-                shop.collection("skus").insert_one(document, Some(session)).await?;
-                let entry = doc! {
-                    "skuId": &sku.id, "type": "receive", "quantity": sku.quantity, "beforeStock": 0_i64,
-                    "afterStock": sku.quantity, "at": DateTime::now(), "operator": "shop",
-                };
-                shop.collection("stockLedger").insert_one(entry, Some(session)).await
-            })
-        });
-        Ok(done.await?)
-    }
-
-    /// How many of a SKU are there; `None` when there is no such SKU.
-    ///
-    /// # Errors
-    /// A store that fails.
-    pub async fn available(&self, sku: &str) -> Result<Option<i64>> {
-        let found = self.collection("skus").find_one(doc! { "_id": sku }, None).await?;
-        Ok(found.and_then(|sku| sku.get_i64("available").ok()))
-    }
-
-    /// What the ledger says that there is of a SKU: the sum of its lines.
-    ///
-    /// # Errors
-    /// A store that fails.
-    pub async fn ledger_total(&self, sku: &str) -> Result<i64> {
-        let lines = self.collection("stockLedger").find(doc! { "skuId": sku }, store::Find::default(), None).await?;
-        Ok(lines.iter().filter_map(|line| line.get_i64("quantity").ok()).sum())
     }
 }

@@ -151,13 +151,13 @@ fn the_shop_has_the_indexes_that_its_queries_need() {
     assert_eq!(
         indexes(&plan, "orders"),
         [
-            "{ status: 1, createdAt: 1 }",
+            "{ status: 1, createdAt: -1 }",
             "{ userId: 1, createdAt: -1 }",
             "{ userId: 1, orderNumber: 1 }, unique",
             "{ userId: 1, status: 1, createdAt: -1 }",
         ]
     );
-    assert_eq!(indexes(&plan, "logistics"), ["{ orderId: 1, time: -1 }"]);
+    assert_eq!(indexes(&plan, "logistics"), ["{ orderId: 1, time: -1 }", "{ parcelId: 1, time: -1 }"]);
     assert_eq!(indexes(&plan, "sessions"), ["{ expiresAt: 1 }, expires 0s after the date", "{ userId: 1 }"]);
 }
 

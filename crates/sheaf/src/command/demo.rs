@@ -3,7 +3,7 @@
 use crate::serve::{self, Failure};
 use bson::{DateTime, doc};
 use clap::Args;
-use commerce::{Line, OrderRequest, Product, Shop, Sku};
+use commerce::{Address, Faults, Line, Money, NewProduct, NewSku, OrderRequest, Settings, Shop, Simulator};
 use engine::Engine;
 use model::keep::Keeper;
 use model::keep::embedded::ModelHook;
@@ -102,78 +102,84 @@ async fn scene(store: &Store) -> Result<Vec<Row>, Box<dyn std::error::Error + Se
 type Scene = Result<Vec<Row>, Box<dyn std::error::Error + Send + Sync>>;
 
 async fn shop_scene(store: &Store, run: &str) -> Scene {
-    let shop = Shop::new(store.clone(), "shop");
+    let settings = Settings { callback_secret: run.as_bytes().to_vec(), ..Settings::for_store(store) };
+    let provider = Simulator::new(1, Faults::NONE, run.as_bytes(), settings.clock.clone());
+    let shop = Shop::with(store.clone(), "shop", settings);
     shop.ensure_indexes().await?;
     let mut rows = Vec::new();
     let begun = Instant::now();
     let buyers: Vec<_> = (0..BUYERS)
-        .map(|buyer| doc! { "_id": format!("{run}-buyer-{buyer}"), "username": format!("{run} buyer {buyer}"), "phone": "" })
+        .map(|buyer| {
+            let id = format!("{run}-buyer-{buyer}");
+            doc! { "_id": id, "username": format!("{run} buyer {buyer}"), "phone": "", "createdAt": DateTime::now() }
+        })
         .collect();
     store.collection("shop", "users").insert_many(buyers, None).await?;
     rows.push(row("buyers signed up", format!("{BUYERS} users"), begun, BUYERS as u64));
 
     let (product, sku) = (format!("{run}-lamp"), format!("{run}-lamp-brass"));
-    shop.add_product(&Product {
-        id: product.clone(),
-        name: "Desk lamp".into(),
-        price_minor: 4_900,
-        currency: "EUR".into(),
-        image_url: "https://example.com/lamp.jpg".into(),
-    })
-    .await?;
-    shop.add_sku(&Sku { id: sku.clone(), product_id: product, price_minor: 4_900, quantity: UNITS }).await?;
+    let price = Money::new(4_900, "EUR".parse()?);
+    let image_url = "https://example.com/lamp.jpg".to_owned();
+    shop.add_product(&NewProduct { image_url, ..NewProduct::new(&product, "Desk lamp", price) }).await?;
+    let brass = [("finish".to_owned(), "brass".to_owned())].into();
+    let lamp = NewSku { id: sku.clone(), product_id: product, price_minor: 4_900, quantity: UNITS, ..NewSku::default() };
+    shop.add_sku(&NewSku { attributes: brass, ..lamp }).await?;
 
     let begun = Instant::now();
     let mut orders = tokio::task::JoinSet::new();
     for buyer in 0..BUYERS {
+        let city = ["Lyon", "Porto", "Ghent"][buyer % 3].to_owned();
         let request = OrderRequest {
-            number: format!("{run}-{buyer}"),
             buyer: format!("{run}-buyer-{buyer}"),
             lines: vec![Line { sku: sku.clone(), quantity: 1 }],
-            city: ["Lyon", "Porto", "Ghent"][buyer % 3].into(),
+            address: Some(Address { city, ..Address::default() }),
+            ..OrderRequest::default()
         };
         let shop = shop.clone();
-        orders.spawn(async move { (request.number.clone(), shop.place_order(&request).await) });
+        orders.spawn(async move { shop.place_order(&request).await });
     }
     let (mut sold, mut refused) = (Vec::new(), 0);
     while let Some(outcome) = orders.join_next().await {
         match outcome? {
-            (number, Ok(_)) => sold.push(number),
-            (_, Err(commerce::Error::OutOfStock { .. })) => refused += 1,
-            (_, Err(other)) => return Err(other.into()),
+            Ok(order) => sold.push(order.id),
+            Err(commerce::Error::OutOfStock { .. }) => refused += 1,
+            Err(other) => return Err(other.into()),
         }
     }
-    let left = shop.available(&sku).await?.unwrap_or_default();
-    let result =
-        format!("{} sold, {refused} refused, {left} left; ledger says {}", sold.len(), shop.ledger_total(&sku).await?);
+    let left = shop.stock(&sku).await?;
+    let result = format!("{} sold, {refused} refused, {} left, {} held until paid", sold.len(), left.available, left.held);
     rows.push(row(&format!("{BUYERS} buyers at once for {UNITS} lamps"), result, begun, BUYERS as u64));
 
     let begun = Instant::now();
-    let orders = store.collection("shop", "orders");
-    for number in &sold {
-        let pay = doc! { "$set": { "status": "paid" } };
-        orders.update_one(doc! { "orderNumber": number }, pay, Update::default(), None).await?;
+    for order in &sold {
+        shop.pay(order, "card", None, &provider).await?;
     }
-    let number = sold.first().cloned().unwrap_or_default();
-    let order = orders.find_one(doc! { "orderNumber": &number }, None).await?.unwrap_or_default();
-    let user = doc! { "_id": order.get_str("userId").unwrap_or_default() };
-    let user = store.collection("shop", "users").find_one(user, None).await?.unwrap_or_default();
-    let kept = format!(
-        "kept on the buyer: {} order, {} cents",
-        number_of(&user, "orderCount"),
-        number_of(&user, "totalSpent")
-    );
-    rows.push(row("orders paid", kept, begun, sold.len() as u64));
+    let mut paid = tokio::task::JoinSet::new();
+    for callback in provider.due() {
+        let shop = shop.clone();
+        paid.spawn(async move { shop.accept_callback(&callback).await });
+    }
+    while let Some(outcome) = paid.join_next().await {
+        outcome??;
+    }
+    let order = shop.order(sold.first().ok_or("nothing was sold")?).await?;
+    let user = shop.user(&order.user_id).await?;
+    let kept = format!("kept on the buyer: {} order, {} cents", user.order_count, user.total_spent);
+    rows.push(row("orders paid by signed callbacks", kept, begun, sold.len() as u64));
+    let found = shop.reconcile(false).await?;
+    rows.push(Row {
+        what: "the stock ledger, folded".into(),
+        result: format!("{} SKU, {} differ; ledger says {} left", found.skus, found.discrepancies.len(), shop.ledger_total(&sku).await?),
+        took: Duration::ZERO,
+        count: 0,
+    });
 
     store
         .collection("shop", "products")
         .update_many(doc! {}, doc! { "$set": { "price": 5_900_i64 } }, Update::default(), None)
         .await?;
-    let price = order
-        .get_array("items")?
-        .first()
-        .and_then(|item| item.as_document())
-        .map_or(0, |item| number_of(item, "unitPrice"));
+    let order = shop.order(&order.id).await?;
+    let price = order.items.first().map_or(0, |item| item.unit_price);
     rows.push(Row {
         what: "the lamp now costs 5900".into(),
         result: format!("the order still says {price}"),
@@ -181,12 +187,12 @@ async fn shop_scene(store: &Store, run: &str) -> Scene {
         count: 0,
     });
 
-    let refusal = orders
-        .update_one(doc! { "orderNumber": &number }, doc! { "$set": { "status": "signed" } }, Update::default(), None)
-        .await;
+    let by_hand = doc! { "$set": { "status": "signed" } };
+    let orders = store.collection("shop", "orders");
+    let refusal = orders.update_one(doc! { "_id": &order.id }, by_hand, Update::default(), None).await;
     let said = refusal.err().map_or("was let through".to_owned(), |error| error.message);
     rows.push(Row {
-        what: "signing an order that was not shipped".into(),
+        what: "signing an order by hand that was not shipped".into(),
         result: said,
         took: Duration::ZERO,
         count: 0,
