@@ -477,7 +477,8 @@ fn facts(product: &NewProduct) -> Result<Document> {
 /// The attributes of a product and its variants, as they are searched by.
 fn attributes(own: &BTreeMap<String, String>, variants: &[Variant]) -> Vec<String> {
     let of_variants = variants.iter().flat_map(|variant| &variant.attributes);
-    let pairs: BTreeSet<String> = own.iter().chain(of_variants).map(|(name, value)| format!("{name}:{value}")).collect();
+    let pairs: BTreeSet<String> =
+        own.iter().chain(of_variants).map(|(name, value)| format!("{name}:{value}")).collect();
     pairs.into_iter().collect()
 }
 

@@ -80,7 +80,10 @@ impl Shop {
     /// [`Error::AlreadyExists`], [`Error::Invalid`].
     pub async fn add_campaign(&self, campaign: &Campaign) -> Result<()> {
         if campaign.total < 0 || campaign.threshold < 0 || matches!(campaign.reduction, Reduction::Amount(..=0)) {
-            return Err(Error::invalid("campaign", "total and threshold are not negative, and a reduction is positive"));
+            return Err(Error::invalid(
+                "campaign",
+                "total and threshold are not negative, and a reduction is positive",
+            ));
         }
         let mut document = to_document(campaign)?;
         let id = document.remove("id").unwrap_or(Bson::Null);
@@ -158,7 +161,8 @@ fn make_room(user: &mut Document, now: Time) -> Result<()> {
     let Ok(coupons) = user.get_array_mut("coupons") else { return Ok(()) };
     if coupons.len() >= MAX_COUPONS {
         coupons.retain(|coupon| {
-            let over = coupon.as_document().and_then(|coupon| coupon.time("expireTime")).is_some_and(|time| time <= now);
+            let over =
+                coupon.as_document().and_then(|coupon| coupon.time("expireTime")).is_some_and(|time| time <= now);
             !over
         });
     }
@@ -169,13 +173,7 @@ fn make_room(user: &mut Document, now: Time) -> Result<()> {
 }
 
 /// Uses a coupon for an order; gives what it takes off.
-pub(crate) async fn redeem(
-    unit: &mut Unit<'_>,
-    buyer: &str,
-    coupon: &str,
-    order: &str,
-    goods: Money,
-) -> Result<Money> {
+pub(crate) async fn redeem(unit: &mut Unit<'_>, buyer: &str, coupon: &str, order: &str, goods: Money) -> Result<Money> {
     let now = unit.now;
     let user = unit.edit("users", "buyer", buyer).await?;
     let Some(document) = element_mut(user, "coupons", "couponId", coupon) else {

@@ -228,9 +228,10 @@ impl Error {
     pub fn fault(&self) -> Fault {
         match self {
             Error::NotFound { .. } => Fault::Missing,
-            Error::Invalid { .. } | Error::CurrencyMismatch { .. } | Error::AmountTooLarge | Error::KeyReused { .. } => {
-                Fault::Request
-            }
+            Error::Invalid { .. }
+            | Error::CurrencyMismatch { .. }
+            | Error::AmountTooLarge
+            | Error::KeyReused { .. } => Fault::Request,
             Error::NotYours { .. } | Error::BadSignature | Error::NotBought { .. } => Fault::Rights,
             Error::ProviderSilent | Error::Busy | Error::Store(_) => Fault::Unavailable,
             _ => Fault::Conflict,
@@ -282,7 +283,9 @@ impl fmt::Display for Error {
             Error::RefundTooLarge { wanted, left } => {
                 write!(f, "{wanted} can't be refunded: {left} are left of what was captured")
             }
-            Error::RefundInProgress { order } => write!(f, "the money of order {order} is going back; it can't be shipped"),
+            Error::RefundInProgress { order } => {
+                write!(f, "the money of order {order} is going back; it can't be shipped")
+            }
             Error::NothingToReturn { sku, wanted, left } => {
                 write!(f, "{wanted} of {sku} can't be returned: {left} were bought and not returned")
             }

@@ -29,7 +29,8 @@ pub(crate) fn derived(parts: &[&str]) -> String {
 /// A number to print on an order: the day, and 50 random bits. A unique index holds it to be one order's.
 pub(crate) fn order_number(now: Time) -> String {
     let day = jiff::Timestamp::from_millisecond(now.millis()).unwrap_or_default().to_zoned_datetime(TimeZone::UTC);
-    let mut random = u64::from_be_bytes(bson::Uuid::new().bytes()[8..].try_into().expect("sixteen bytes")) & ((1 << 50) - 1);
+    let mut random =
+        u64::from_be_bytes(bson::Uuid::new().bytes()[8..].try_into().expect("sixteen bytes")) & ((1 << 50) - 1);
     let mut text = [b'0'; 10];
     for place in text.iter_mut().rev() {
         *place = ALPHABET[(random % 32) as usize];

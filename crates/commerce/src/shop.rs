@@ -20,8 +20,25 @@ pub const MODEL: [(&str, &str); 2] = [
 
 /// The shop's collections.
 pub(crate) const COLLECTIONS: [&str; 20] = [
-    "users", "userProfiles", "products", "skus", "reviews", "carts", "orders", "stockLedger", "stockHolds", "purchases",
-    "payments", "coupons", "parcels", "logistics", "afterSales", "sales", "salesByCity", "salesByProduct", "salesBySku",
+    "users",
+    "userProfiles",
+    "products",
+    "skus",
+    "reviews",
+    "carts",
+    "orders",
+    "stockLedger",
+    "stockHolds",
+    "purchases",
+    "payments",
+    "coupons",
+    "parcels",
+    "logistics",
+    "afterSales",
+    "sales",
+    "salesByCity",
+    "salesByProduct",
+    "salesBySku",
     "shopState",
 ];
 

@@ -149,7 +149,8 @@ impl<'s> Unit<'s> {
         if held.now.is_none() {
             return Err(Error::missing(what, id));
         }
-        let found = held.stored.as_ref().map_or(0, |stored| stored.long("version")) + i64::from(held.stored != held.now);
+        let found =
+            held.stored.as_ref().map_or(0, |stored| stored.long("version")) + i64::from(held.stored != held.now);
         match found == expected {
             true => Ok(()),
             false => Err(Error::VersionConflict { what, id: id.to_owned(), expected, found }),

@@ -106,7 +106,9 @@ impl Shop {
             })
         });
         match done.await {
-            Err(Error::Store(error)) if error.is_duplicate_key() => Err(Error::AlreadyExists { what: "user", id: name }),
+            Err(Error::Store(error)) if error.is_duplicate_key() => {
+                Err(Error::AlreadyExists { what: "user", id: name })
+            }
             done => done,
         }
     }

@@ -1,13 +1,13 @@
 //! Reading orders: a detail is one read, a list page reads one light document each.
 
 use super::Order;
+use crate::Error;
 use crate::error::Result;
 use crate::fields::{Fields, from_document};
 use crate::money::Currency;
 use crate::page::{Page, Paging};
 use crate::shop::Shop;
 use crate::time::Time;
-use crate::Error;
 use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
 

@@ -5,9 +5,7 @@
 //! by largest remainders over what is left of each, so that whole refunds in parts add up to the last cent.
 
 use super::callback::city;
-use super::{
-    Accepted, Callback, MAX_REFUNDS, Payment, Provider, ProviderError, Refund, RefundRequest, Report, left,
-};
+use super::{Accepted, Callback, MAX_REFUNDS, Payment, Provider, ProviderError, Refund, RefundRequest, Report, left};
 use crate::error::{Error, Result};
 use crate::fields::{Fields, element, element_mut, from_document, push};
 use crate::money::split;
@@ -213,12 +211,7 @@ fn parts_of(refund: &Document) -> Vec<Part> {
 }
 
 /// The provider has made a refund.
-pub(super) async fn refund_done(
-    unit: &mut Unit<'_>,
-    payment_id: &str,
-    key: &str,
-    reported: i64,
-) -> Result<Accepted> {
+pub(super) async fn refund_done(unit: &mut Unit<'_>, payment_id: &str, key: &str, reported: i64) -> Result<Accepted> {
     let now = unit.now;
     let payment = unit.edit("payments", "payment", payment_id).await?;
     let refund = element_mut(payment, "refunds", "key", key).ok_or_else(|| Error::missing("refund", key))?;
@@ -323,7 +316,8 @@ async fn all_gone(unit: &mut Unit<'_>, order_id: &str, before: &Document) -> Res
     if before.text("status") != "paid" {
         return Ok(());
     }
-    let reason = Reason { reference: order_id, order: Some(order_id), why: "refunded before shipping", operator: "shop" };
+    let reason =
+        Reason { reference: order_id, order: Some(order_id), why: "refunded before shipping", operator: "shop" };
     for item in before.parts("items") {
         let sku = item.text("skuId");
         let back = element(before, "returns", "skuId", sku).map_or(0, |line| line.long("quantity"));

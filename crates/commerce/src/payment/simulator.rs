@@ -197,7 +197,8 @@ fn event(
     refund_key: Option<String>,
     at: Time,
 ) -> Callback {
-    let name = serde_json::to_value(report).map(|name| name.as_str().unwrap_or_default().to_owned()).unwrap_or_default();
+    let name =
+        serde_json::to_value(report).map(|name| name.as_str().unwrap_or_default().to_owned()).unwrap_or_default();
     let id = format!("{payment}:{name}:{}", refund_key.as_deref().unwrap_or_default());
     Callback { id, payment_id: payment.to_owned(), report, amount, currency, refund_key, at }
 }

@@ -128,7 +128,8 @@ async fn compare(unit: &mut Unit<'_>, sku: &str, repair: bool) -> Result<Option<
     }
     for hold in unit.find("stockHolds", doc! { "lines.skuId": sku }).await? {
         let lines = hold.parts("lines");
-        sums.holds += lines.iter().filter(|line| line.text("skuId") == sku).map(|line| line.long("quantity")).sum::<i64>();
+        sums.holds +=
+            lines.iter().filter(|line| line.text("skuId") == sku).map(|line| line.long("quantity")).sum::<i64>();
     }
     if !differs(&document, sums) {
         return Ok(None);

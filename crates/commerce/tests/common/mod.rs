@@ -95,8 +95,7 @@ pub(crate) async fn fill(shop: &Shop, quantity: i64) {
     }
     for id in ["p", "q"] {
         shop.add_product(&NewProduct::new(id, &format!("product {id}"), euros(1_000))).await.unwrap();
-        let sku =
-            NewSku { id: id.into(), product_id: id.into(), price_minor: 1_000, quantity, ..NewSku::default() };
+        let sku = NewSku { id: id.into(), product_id: id.into(), price_minor: 1_000, quantity, ..NewSku::default() };
         shop.add_sku(&sku).await.unwrap();
     }
 }

@@ -122,7 +122,8 @@ async fn shop_scene(store: &Store, run: &str) -> Scene {
     let image_url = "https://example.com/lamp.jpg".to_owned();
     shop.add_product(&NewProduct { image_url, ..NewProduct::new(&product, "Desk lamp", price) }).await?;
     let brass = [("finish".to_owned(), "brass".to_owned())].into();
-    let lamp = NewSku { id: sku.clone(), product_id: product, price_minor: 4_900, quantity: UNITS, ..NewSku::default() };
+    let lamp =
+        NewSku { id: sku.clone(), product_id: product, price_minor: 4_900, quantity: UNITS, ..NewSku::default() };
     shop.add_sku(&NewSku { attributes: brass, ..lamp }).await?;
 
     let begun = Instant::now();
@@ -147,7 +148,8 @@ async fn shop_scene(store: &Store, run: &str) -> Scene {
         }
     }
     let left = shop.stock(&sku).await?;
-    let result = format!("{} sold, {refused} refused, {} left, {} held until paid", sold.len(), left.available, left.held);
+    let result =
+        format!("{} sold, {refused} refused, {} left, {} held until paid", sold.len(), left.available, left.held);
     rows.push(row(&format!("{BUYERS} buyers at once for {UNITS} lamps"), result, begun, BUYERS as u64));
 
     let begun = Instant::now();
@@ -169,7 +171,12 @@ async fn shop_scene(store: &Store, run: &str) -> Scene {
     let found = shop.reconcile(false).await?;
     rows.push(Row {
         what: "the stock ledger, folded".into(),
-        result: format!("{} SKU, {} differ; ledger says {} left", found.skus, found.discrepancies.len(), shop.ledger_total(&sku).await?),
+        result: format!(
+            "{} SKU, {} differ; ledger says {} left",
+            found.skus,
+            found.discrepancies.len(),
+            shop.ledger_total(&sku).await?
+        ),
         took: Duration::ZERO,
         count: 0,
     });
