@@ -6,7 +6,9 @@ use bson::Document;
 
 /// What changes, event by event, from a place that can be resumed.
 pub struct ChangeStream {
-    pub(crate) kind: StreamKind,
+    kind: StreamKind,
+    /// Whether an `invalidate` event was given: nothing comes after it.
+    ended: bool,
 }
 
 pub(crate) enum StreamKind {
@@ -15,15 +17,25 @@ pub(crate) enum StreamKind {
 }
 
 impl ChangeStream {
+    pub(crate) fn new(kind: StreamKind) -> ChangeStream {
+        ChangeStream { kind, ended: false }
+    }
+
     /// The next event, if one comes within [`Watch::max_await`](crate::Watch::max_await).
     ///
     /// # Errors
     /// 286 (`ChangeStreamHistoryLost`) when the place is no longer kept, a failing storage or connection.
     pub async fn next_if_any(&mut self) -> Result<Option<Document>> {
-        match &mut self.kind {
-            StreamKind::Embedded(stream) => stream.next_if_any().await,
-            StreamKind::Cluster(stream) => Ok(stream.next_if_any().await?),
+        if self.ended {
+            return Ok(None);
         }
+        let event = match &mut self.kind {
+            StreamKind::Embedded(stream) => stream.next_if_any().await?,
+            StreamKind::Cluster(stream) => stream.next_if_any().await?,
+        };
+        let kind = event.as_ref().and_then(|event| event.get_str("operationType").ok());
+        self.ended = kind == Some("invalidate");
+        Ok(event)
     }
 
     /// The next event; waits for it.
@@ -53,9 +65,10 @@ impl ChangeStream {
 
     /// Whether more may come.
     pub fn is_alive(&self) -> bool {
-        match &self.kind {
-            StreamKind::Embedded(stream) => stream.is_alive(),
-            StreamKind::Cluster(stream) => stream.is_alive(),
-        }
+        !self.ended
+            && match &self.kind {
+                StreamKind::Embedded(stream) => stream.is_alive(),
+                StreamKind::Cluster(stream) => stream.is_alive(),
+            }
     }
 }

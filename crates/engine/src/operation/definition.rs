@@ -245,7 +245,8 @@ impl Inner {
         })?;
         self.counters.forget(collection.id);
         self.index_uses.forget(collection.id, None);
-        self.cursors.close_where(|cursor| cursor.namespace == collection.namespace);
+        // A change stream still has its drop and invalidate events to give.
+        self.cursors.close_where(|cursor| cursor.namespace == collection.namespace && cursor.reached.is_none());
         Ok(())
     }
 

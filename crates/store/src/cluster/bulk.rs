@@ -212,3 +212,46 @@ fn partial(failed: &BulkWriteError) -> BulkWriteResult {
     done.errors = errors;
     done
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{BulkWrite, Kind, Store, WriteModel};
+    use bson::{Bson, doc};
+    use wire::{Address, Config, Listen, Server};
+
+    async fn old_server() -> Store {
+        let listen = vec![Listen::Tcp { host: "127.0.0.1".to_owned(), port: 0 }];
+        let engine = engine::Engine::in_memory(engine::Options::system()).expect("opens");
+        let server = Server::bind(Config { listen, ..Config::default() }, engine).await.expect("binds");
+        let Some(Address::Tcp(address)) = server.addresses().into_iter().next() else { panic!("a TCP address") };
+        tokio::spawn(server.serve(std::future::pending()));
+        let mut store = Store::connect(&format!("mongodb://{address}/")).await.expect("connects");
+        let Kind::Cluster(cluster) = &mut store.kind else { panic!("a cluster") };
+        cluster.capabilities.wire_version = 21;
+        store
+    }
+
+    #[tokio::test]
+    async fn before_mongodb_8_a_bulk_goes_in_parts() {
+        let store = old_server().await;
+        let items = store.collection("shop", "items");
+        let models = || {
+            vec![
+                WriteModel::Insert(doc! { "_id": 1 }),
+                WriteModel::Insert(doc! { "_id": 2 }),
+                WriteModel::upsert_one(doc! { "_id": 3 }, doc! { "$set": { "a": 1 } }),
+                WriteModel::replace_one(doc! { "_id": 1 }, doc! { "b": 1 }),
+                WriteModel::delete_many(doc! { "_id": 2 }),
+            ]
+        };
+        let done = items.bulk_write(models(), BulkWrite::default(), None).await.expect("runs");
+        assert_eq!((done.inserted, done.matched, done.modified, done.deleted), (2, 1, 1, 1));
+        assert_eq!(done.upserted, [(2, Bson::Int32(3))]);
+        let again = items.bulk_write(models(), BulkWrite::default(), None).await.expect("runs");
+        assert_eq!((again.errors.len(), again.errors[0].index), (1, 0));
+        assert_eq!((again.inserted, again.deleted), (0, 0));
+        let unordered = BulkWrite { ordered: false, ..BulkWrite::default() };
+        let again = items.bulk_write(models(), unordered, None).await.expect("runs");
+        assert_eq!((again.errors.len(), again.inserted, again.deleted), (1, 1, 1));
+    }
+}

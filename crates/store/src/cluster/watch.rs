@@ -35,6 +35,6 @@ impl Cluster {
             let collection = self.client.database(database).collection::<Document>(name);
             collection.watch().pipeline(options.pipeline).with_options(given).await?
         };
-        Ok(ChangeStream { kind: StreamKind::Cluster(Box::new(stream.with_type())) })
+        Ok(ChangeStream::new(StreamKind::Cluster(Box::new(stream.with_type()))))
     }
 }

@@ -134,6 +134,6 @@ impl Embedded {
             batch_size,
         };
         stream.take(batch)?;
-        Ok(ChangeStream { kind: StreamKind::Embedded(Box::new(stream)) })
+        Ok(ChangeStream::new(StreamKind::Embedded(Box::new(stream))))
     }
 }
