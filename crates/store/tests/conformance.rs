@@ -168,7 +168,8 @@ async fn updates_by_pipeline_and_array_filters(store: Store) {
 
 async fn a_replacement_keeps_the_id_and_refuses_operators(store: Store) {
     let items = filled(&store, 1).await;
-    let done = items.replace_one(doc! { "_id": 0 }, doc! { "new": 1 }, Update::default(), None).await.expect("replaces");
+    let done =
+        items.replace_one(doc! { "_id": 0 }, doc! { "new": 1 }, Update::default(), None).await.expect("replaces");
     assert_eq!((done.matched, done.modified), (1, 1));
     assert_eq!(items.find_one(doc! {}, None).await.expect("finds"), Some(doc! { "_id": 0, "new": 1 }));
     let operators = doc! { "$set": { "a": 1 } };
