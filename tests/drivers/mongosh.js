@@ -1,9 +1,6 @@
 // Run by MongoDB's shell: what people type at its prompt. `mongosh --quiet URL mongosh.js`
 // Checks that MongoDB's documentation asks for and the server does not pass yet, with the reason.
-const KNOWN_FAILURES = {
-  'totalIndexSize is a number above 0': 'collStats answers 0 for the size of every index',
-  'currentOp with $all lists this very command': 'the stage $currentOp, by which the shell asks, answers nothing; the command currentOp does list operations',
-};
+const KNOWN_FAILURES = {};
 
 const known = new Map(Object.entries(KNOWN_FAILURES));
 let passed = 0;

@@ -4,10 +4,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { Checks, URI, pick, range, refusal, stages } from './checks.mjs';
 
 /** Checks that MongoDB's documentation asks for and the server does not pass yet, with the reason. */
-const KNOWN_FAILURES = {
-  'a snapshot session keeps its moment': 'a snapshot read outside a transaction does not answer atClusterTime, so the driver cannot ask for the same moment again',
-  'the writes of a transaction come once it has committed, under its number': 'change events carry neither txnNumber nor lsid',
-};
+const KNOWN_FAILURES = {};
 
 const checks = new Checks('node', KNOWN_FAILURES);
 const { client, db } = checks;

@@ -146,6 +146,8 @@ pub(crate) struct ChangeStream {
     /// Events up to here were seen before.
     skip_until: Option<Token>,
     last: Arc<Mutex<Token>>,
+    /// The transaction that the events being read belong to.
+    transaction: Option<RawDocumentBuf>,
     ended: bool,
 }
 
@@ -212,6 +214,7 @@ impl Inner {
             pending: VecDeque::new(),
             skip_until,
             last: last.clone(),
+            transaction: None,
             ended: false,
         };
         Ok((stream, Reached(last)))
@@ -256,6 +259,7 @@ impl RowSource for ChangeStream {
 impl ChangeStream {
     fn read(&mut self, record: &Record) -> Result<()> {
         let events = read_note(&record.note)?;
+        self.transaction = None;
         for (number, (kind, event)) in events.iter().enumerate() {
             let mut token =
                 Token { time: record.time, position: record.position, event: (number as u32) * 2, invalidate: false };
@@ -266,6 +270,10 @@ impl ChangeStream {
             };
             let skip = seen(&token);
             let shown = match kind {
+                EventKind::Transaction => {
+                    self.transaction = Some((*event).to_owned());
+                    None
+                }
                 EventKind::Definition => self.definition(record, event, token)?,
                 _ if skip || !self.in_scope(event)? => None,
                 kind => Some(self.document_event(record, &events[number + 1..], *kind, event, token)?),
@@ -303,6 +311,13 @@ impl ChangeStream {
         let mut event = rawdoc! { "_id": token.to_document(), "operationType": operation };
         append(&mut event, "clusterTime", RawBsonRef::Timestamp(timestamp(record.time)))?;
         append(&mut event, "wallTime", RawBsonRef::DateTime(wall_time))?;
+        if let Some(transaction) = &self.transaction {
+            let mut session = RawDocumentBuf::new();
+            append(&mut session, "id", get(transaction, "ls")?.ok_or_else(broken)?)?;
+            append(&mut session, "uid", get(transaction, "uid")?.ok_or_else(broken)?)?;
+            append(&mut event, "txnNumber", get(transaction, "tx")?.ok_or_else(broken)?)?;
+            append(&mut event, "lsid", RawBsonRef::Document(&session))?;
+        }
         Ok(event)
     }
 

@@ -2,6 +2,9 @@
 
 use crate::error::{Code, Error, Result};
 use crate::monitor::Monitor;
+use crate::snapshots::SnapshotRead;
+use crate::stage::Report;
+use bson::{RawDocument, RawDocumentBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -12,8 +15,10 @@ pub type SessionId = [u8; 16];
 /// The session part of an operation.
 #[derive(Clone, Debug)]
 pub struct SessionContext {
-    /// `lsid.id`.
+    /// The session's id: `lsid.id`, made different for each user.
     pub id: SessionId,
+    /// What sessions of different users are told apart by; zeros where there are no users.
+    pub user: [u8; 32],
     /// `txnNumber`.
     pub txn_number: Option<i64>,
     /// `autocommit: false`: the operation belongs to a multi-document transaction.
@@ -24,6 +29,18 @@ pub struct SessionContext {
     pub begun: Arc<AtomicBool>,
 }
 
+impl SessionContext {
+    /// `lsid.id`, as the client knows it: the engine's id without the user.
+    pub fn client_id(&self) -> [u8; 16] {
+        let mut id = self.id;
+        id.iter_mut().zip(self.user).for_each(|(byte, user)| *byte ^= user);
+        id
+    }
+}
+
+/// What the server around the engine reports on: running operations and sessions, for `$currentOp` and `$listSessions`.
+pub type Reporter = Arc<dyn Fn(Report, &RawDocument) -> Result<Vec<RawDocumentBuf>> + Send + Sync>;
+
 /// The context of one operation.
 #[derive(Clone)]
 pub struct Context {
@@ -33,6 +50,10 @@ pub struct Context {
     pub deadline: Option<Instant>,
     /// What may be seen of it from outside, and by which it is stopped.
     pub monitor: Arc<Monitor>,
+    /// What the operation reads, where it is a snapshot that later operations come back to.
+    pub snapshot: Option<Arc<SnapshotRead>>,
+    /// Who knows of running operations and sessions.
+    pub reporter: Option<Reporter>,
     /// Runs a part that may block or take long; a server on an async runtime gives the rest of its work to another
     /// thread meanwhile. The default runs it in place.
     pub blocking: fn(&mut dyn FnMut()),
@@ -40,7 +61,7 @@ pub struct Context {
 
 impl Default for Context {
     fn default() -> Context {
-        Context { session: None, deadline: None, monitor: Arc::default(), blocking: |part| part() }
+        Context { session: None, deadline: None, monitor: Arc::default(), snapshot: None, reporter: None, blocking: |part| part() }
     }
 }
 

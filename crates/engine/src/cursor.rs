@@ -50,6 +50,23 @@ pub enum Tailing {
     Await,
 }
 
+/// An open cursor, as others may see it.
+#[derive(Clone, Debug)]
+pub struct CursorInfo {
+    /// Its id.
+    pub id: i64,
+    /// What it is on.
+    pub namespace: Namespace,
+    /// How it ends and waits.
+    pub tailing: Tailing,
+    /// Whether it may stay unused for long.
+    pub no_timeout: bool,
+    /// How long nobody used it.
+    pub unused: Duration,
+    /// Its plan in short.
+    pub plan_summary: Option<String>,
+}
+
 pub(crate) struct Cursor {
     pub(crate) namespace: Namespace,
     pub(crate) rows: Rows,
@@ -120,7 +137,27 @@ impl Cursors {
 
     /// Closes cursors that nobody used for long.
     pub(crate) fn expire(&self) {
-        self.close_where(|cursor| !cursor.no_timeout && cursor.last_use.elapsed() >= CURSOR_TIMEOUT);
+        self.close_where(|cursor| {
+            cursor.cell.as_ref().is_some_and(|cell| cell.is_over())
+                || !cursor.no_timeout && cursor.last_use.elapsed() >= CURSOR_TIMEOUT
+        });
+    }
+
+    /// What may be told of those that are not being read right now.
+    pub(crate) fn idle(&self) -> Vec<CursorInfo> {
+        let open: Vec<_> = self.open.lock().iter().map(|(id, cursor)| (*id, cursor.clone())).collect();
+        let info = |(id, cursor): &(i64, Arc<Mutex<Cursor>>)| {
+            let cursor = cursor.try_lock()?;
+            Some(CursorInfo {
+                id: *id,
+                namespace: cursor.namespace.clone(),
+                tailing: cursor.tailing,
+                no_timeout: cursor.no_timeout,
+                unused: cursor.last_use.elapsed(),
+                plan_summary: cursor.opened_by.observed().plan_summary,
+            })
+        };
+        open.iter().filter_map(info).collect()
     }
 
     /// How many are open.

@@ -13,8 +13,10 @@ use crate::expression::Environment;
 use crate::hook::WriteHook;
 use crate::index_uses::IndexUses;
 use crate::intent::Intents;
+use crate::operation::Estimates;
 use crate::plan::PlanCache;
 use crate::session::Sessions;
+use crate::snapshots::Snapshots;
 use crate::statement::{BLOCKED, Delta, Outcome, Statement};
 use crate::storage::{Changes, Position, Snapshot, Storage, Ticket, View, Writer};
 use crate::{keyspace, storage};
@@ -62,6 +64,8 @@ pub(crate) struct Inner {
     pub(crate) cursors: Cursors,
     pub(crate) plans: PlanCache,
     pub(crate) index_uses: IndexUses,
+    pub(crate) estimates: Estimates,
+    pub(crate) snapshots: Snapshots,
     working: Mutex<Working>,
     /// The catalogues as of positions, oldest first; the first is as of the beginning or of what everybody can see.
     published: RwLock<Vec<(Position, Arc<Catalog>)>>,
@@ -171,6 +175,8 @@ impl Engine {
             sessions: Sessions::default(),
             cursors: Cursors::default(),
             plans: PlanCache::new(),
+            estimates: Estimates::default(),
+            snapshots: Snapshots::default(),
             working: Mutex::new(Working { catalog: catalog.clone() }),
             published: RwLock::new(vec![(0, catalog)]),
             last_time: AtomicU64::new(last_time),

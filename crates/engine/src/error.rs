@@ -273,6 +273,7 @@ codes! {
     PREPARED_TRANSACTION_IN_PROGRESS 267 "PreparedTransactionInProgress"
     INDEX_BUILD_ABORTED 276 "IndexBuildAborted"
     INDEX_BUILD_ALREADY_IN_PROGRESS 277 "IndexBuildAlreadyInProgress"
+    CLIENT_DISCONNECT 279 "ClientDisconnect"
     CHANGE_STREAM_FATAL_ERROR 280 "ChangeStreamFatalError"
     TRANSACTION_COORDINATOR_STEPPING_DOWN 281 "TransactionCoordinatorSteppingDown"
     CHANGE_STREAM_HISTORY_LOST 286 "ChangeStreamHistoryLost"

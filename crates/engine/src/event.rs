@@ -3,6 +3,7 @@
 //! A note is a row of BSON documents, one an event, in the order of the writes. The document after a write is not repeated:
 //! it is the record's value for the event's record key.
 
+use crate::context::SessionContext;
 use crate::document::append;
 use crate::error::Result;
 use crate::namespace::Namespace;
@@ -23,6 +24,8 @@ pub enum EventKind {
     Delete,
     /// Something happened to a collection or a database; the event's `detail` says what.
     Definition,
+    /// The events after it in the note belong to a multi-document transaction.
+    Transaction,
 }
 
 impl EventKind {
@@ -33,12 +36,13 @@ impl EventKind {
             EventKind::Replace => "r",
             EventKind::Delete => "d",
             EventKind::Definition => "c",
+            EventKind::Transaction => "t",
         }
     }
 
     fn from_code(code: &str) -> Option<EventKind> {
-        use EventKind::{Definition, Delete, Insert, Replace, Update};
-        [Insert, Update, Replace, Delete, Definition].into_iter().find(|kind| kind.code() == code)
+        use EventKind::{Definition, Delete, Insert, Replace, Transaction, Update};
+        [Insert, Update, Replace, Delete, Definition, Transaction].into_iter().find(|kind| kind.code() == code)
     }
 }
 
@@ -110,6 +114,19 @@ impl Note {
         append(&mut document, "o", RawBsonRef::Document(detail))?;
         self.bytes.extend_from_slice(document.as_bytes());
         Ok(())
+    }
+
+    /// The beginning of a transaction's note: which session's it is, and its number.
+    ///
+    /// # Errors
+    /// None in practice: the field names are ours.
+    pub fn of_transaction(session: &SessionContext) -> Result<Note> {
+        let mut document = RawDocumentBuf::new();
+        append(&mut document, "op", RawBsonRef::String(EventKind::Transaction.code()))?;
+        append(&mut document, "ls", binary(BinarySubtype::Uuid, &session.client_id()))?;
+        append(&mut document, "uid", binary(BinarySubtype::Generic, &session.user))?;
+        append(&mut document, "tx", RawBsonRef::Int64(session.txn_number.unwrap_or_default()))?;
+        Ok(Note { bytes: document.into_bytes() })
     }
 
     /// Takes over a later note.

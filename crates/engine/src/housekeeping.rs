@@ -55,6 +55,7 @@ impl Keeper {
 
     fn look(&mut self, engine: &Arc<Inner>) {
         engine.cursors.expire();
+        engine.snapshots.expire();
         engine.expire_sessions();
         let jumped = self.clock_jumped((engine.options.clock)());
         if jumped {

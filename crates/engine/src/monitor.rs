@@ -20,6 +20,8 @@ pub struct Monitor {
     keys_examined: AtomicU64,
     docs_examined: AtomicU64,
     sorts: AtomicBool,
+    done: AtomicU64,
+    total: AtomicU64,
     plan: Mutex<Option<Seen>>,
     tells_statements: AtomicBool,
     statements: Mutex<Vec<StatementObserved>>,
@@ -91,6 +93,17 @@ impl Monitor {
             has_sort_stage: self.sorts.load(Ordering::Relaxed),
             plan_summary: self.plan.lock().as_ref().map(Seen::summary),
         }
+    }
+
+    /// How much of a long work is done, and of how much; for index builds, in documents.
+    pub fn progress(&self) -> Option<(u64, u64)> {
+        let total = self.total.load(Ordering::Relaxed);
+        (total > 0).then(|| (self.done.load(Ordering::Relaxed), total))
+    }
+
+    pub(crate) fn set_progress(&self, done: u64, total: u64) {
+        self.done.store(done, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
     }
 
     /// Tells the statements of a batch apart from now on.

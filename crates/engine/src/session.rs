@@ -62,6 +62,16 @@ struct Transaction {
     note: Note,
     deltas: BTreeMap<u32, Delta>,
     started: Instant,
+    session: SessionContext,
+}
+
+/// An open transaction, as others may see it.
+#[derive(Clone, Debug)]
+pub struct OpenTransaction {
+    /// Whose it is, with its number.
+    pub session: SessionContext,
+    /// How long it has been open.
+    pub open: Duration,
 }
 
 /// What a transaction reads.
@@ -80,9 +90,16 @@ impl Sessions {
         Ok(states.entry(id).or_insert_with(|| Arc::new(Mutex::new(fresh()))).clone())
     }
 
-    /// The sessions that are known now.
-    pub(crate) fn ids(&self) -> Vec<SessionId> {
-        self.states.lock().keys().copied().collect()
+    /// The open transactions; those that are at work right now are left out.
+    pub(crate) fn open_transactions(&self) -> Vec<OpenTransaction> {
+        let states: Vec<_> = self.states.lock().values().cloned().collect();
+        let open = |state: &Arc<Mutex<SessionState>>| match &state.try_lock()?.transaction {
+            Phase::Active(transaction) => {
+                Some(OpenTransaction { session: transaction.session.clone(), open: transaction.started.elapsed() })
+            }
+            _ => None,
+        };
+        states.iter().filter_map(open).collect()
     }
 }
 
@@ -97,7 +114,7 @@ impl SessionState {
             return Err(too_old(number, self.number));
         }
         if context.start_transaction && !context.begun.load(Ordering::Relaxed) {
-            self.begin(engine, number)?;
+            self.begin(engine, number, context)?;
             context.begun.store(true, Ordering::Relaxed);
         } else if number > self.number {
             return Err(no_transaction(number));
@@ -117,7 +134,7 @@ impl SessionState {
         }
     }
 
-    fn begin(&mut self, engine: &Inner, number: i64) -> Result<()> {
+    fn begin(&mut self, engine: &Inner, number: i64, session: &SessionContext) -> Result<()> {
         if number == self.number && !matches!(self.transaction, Phase::None) {
             return Err(Error::new(
                 Code::CONFLICTING_OPERATION_IN_PROGRESS,
@@ -136,6 +153,7 @@ impl SessionState {
             note: Note::default(),
             deltas: BTreeMap::new(),
             started: Instant::now(),
+            session: session.clone(),
         }));
         Ok(())
     }
@@ -266,9 +284,14 @@ impl Inner {
                 .at_commit(transaction.owner, &transaction.view.writes);
             statement.run_commit_hooks(&changes)?;
             let hooks = statement.finish();
+            let mut note = Note::default();
+            if transaction.note.size_bytes() > 0 {
+                note = Note::of_transaction(session)?;
+                note.absorb(transaction.note.clone());
+            }
             let mut outcome = Outcome {
                 writes: transaction.view.writes.clone(),
-                note: transaction.note.clone(),
+                note,
                 deltas: transaction.deltas.clone(),
                 catalog: transaction.catalog_changed.then(|| transaction.catalog.clone()),
                 hook_writes: 0,

@@ -57,6 +57,7 @@ fn update(filter: RawDocumentBuf, update: RawDocumentBuf) -> Update {
 fn transaction(session: u8, number: i64, start: bool) -> Context {
     let session = SessionContext {
         id: [session; 16],
+        user: [0; 32],
         txn_number: Some(number),
         in_transaction: true,
         start_transaction: start,
@@ -146,6 +147,7 @@ fn a_retried_write_is_done_once_and_answers_the_same() {
     insert(&engine, &Context::default(), vec![rawdoc! { "_id": 1, "n": 0 }]);
     let session = SessionContext {
         id: [9; 16],
+        user: [0; 32],
         txn_number: Some(5),
         in_transaction: false,
         start_transaction: false,

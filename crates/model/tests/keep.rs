@@ -181,6 +181,7 @@ fn raw(document: &Document) -> RawDocumentBuf {
 fn transaction(number: i64, start: bool) -> Context {
     let session = SessionContext {
         id: [7; 16],
+        user: [0; 32],
         txn_number: Some(number),
         in_transaction: true,
         start_transaction: start,

@@ -111,7 +111,7 @@ pub(crate) async fn serve(registered: &Registered, stream: Stream) {
         noted_session: None,
         used: None,
     };
-    let mut connection = Connection { shared, stream, buffer: BytesMut::new(), client };
+    let mut connection = Connection { shared, stream: Some(stream), buffer: BytesMut::new(), client };
     let closing = connection.run().await;
     match &closing {
         Closing::Peer | Closing::Stopping => tracing::debug!(connection = id, reason = %closing, "connection ended"),
@@ -123,13 +123,17 @@ pub(crate) async fn serve(registered: &Registered, stream: Stream) {
         ),
     }
     if matches!(closing, Closing::Fault(_) | Closing::Stopping) {
-        let _ = timeout(Duration::from_secs(1), connection.stream.shutdown()).await;
+        let _ = timeout(Duration::from_secs(1), connection.stream().shutdown()).await;
     }
 }
 
+/// Why there is a stream whenever one is used.
+const OWNED: &str = "the stream is lent only while a command runs";
+
 struct Connection {
     shared: Arc<Shared>,
-    stream: Stream,
+    /// Lent to the connection's registry entry while a command runs, so that a peer that goes is seen.
+    stream: Option<Stream>,
     buffer: BytesMut,
     client: Client,
 }
@@ -168,7 +172,10 @@ impl Connection {
     async fn answer(&mut self, message: &Message) -> Result<(), Closing> {
         let mut response_to = message.request_id;
         loop {
+            let lent = self.client.info.clone();
+            *lent.stream.lock() = self.stream.take();
             let answer = command::serve(&self.shared, &mut self.client, message, response_to).await;
+            self.stream = lent.stream.lock().take();
             let Some(reply) = answer.frame else { return Ok(()) };
             self.write(&reply).await?;
             if !answer.more_to_come {
@@ -178,18 +185,22 @@ impl Connection {
         }
     }
 
+    fn stream(&mut self) -> &mut Stream {
+        self.stream.as_mut().expect(OWNED)
+    }
+
     async fn write(&mut self, frame: &[u8]) -> Result<(), Closing> {
         count(&self.shared.metrics.bytes_out, frame.len() as u64);
         let mut rest = frame;
         let limit = self.shared.config.write_timeout;
         while !rest.is_empty() {
-            match timeout(limit, self.stream.write(rest)).await {
+            match timeout(limit, self.stream().write(rest)).await {
                 Ok(Ok(0)) => return Err(Closing::Cut),
                 Ok(written) => rest = &rest[written?..],
                 Err(_) => return Err(Closing::Slow("take a reply")),
             }
         }
-        match timeout(limit, self.stream.flush()).await {
+        match timeout(limit, self.stream().flush()).await {
             Ok(flushed) => Ok(flushed?),
             Err(_) => Err(Closing::Slow("take a reply")),
         }
@@ -210,7 +221,9 @@ impl Connection {
             if self.buffer.is_empty() {
                 self.wait().await?;
             } else {
-                let read = timeout(self.shared.config.read_timeout, self.stream.read_buf(&mut self.buffer)).await;
+                let limit = self.shared.config.read_timeout;
+                let stream = self.stream.as_mut().expect(OWNED);
+                let read = timeout(limit, stream.read_buf(&mut self.buffer)).await;
                 match read {
                     Ok(Ok(0)) => return Err(Closing::Cut),
                     Ok(read) => read?,
@@ -224,9 +237,10 @@ impl Connection {
     async fn wait(&mut self) -> Result<(), Closing> {
         self.buffer = BytesMut::new();
         self.client.info.rest();
-        self.stream.readable().await?;
+        let stream = self.stream.as_mut().expect(OWNED);
+        stream.readable().await?;
         self.buffer.reserve(READ_BUFFER_BYTES);
-        let read = self.stream.read_buf(&mut self.buffer).await?;
+        let read = stream.read_buf(&mut self.buffer).await?;
         if !self.client.info.begin() {
             return Err(Closing::Stopping);
         }
@@ -237,7 +251,7 @@ impl Connection {
         self.buffer.reserve(length - self.buffer.len());
         let limit = self.shared.config.read_timeout + Duration::from_secs((length / SLOWEST_BYTES_PER_SECOND) as u64);
         let buffer = &mut self.buffer;
-        let stream = &mut self.stream;
+        let stream = self.stream.as_mut().expect(OWNED);
         let all = async {
             while buffer.len() < length {
                 if stream.read_buf(buffer).await? == 0 {

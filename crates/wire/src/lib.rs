@@ -6,6 +6,7 @@
 //! frame       header, limits, compression        message     OP_MSG and OP_QUERY
 //! auth        SCRAM, users, roles, rights        session     logical sessions
 //! profiler    slow operations                   usage       what each collection is used for
+//! reports     what runs and who is there
 //! command     the table of commands and one file per command
 //! ```
 //!
@@ -21,6 +22,7 @@ pub mod frame;
 mod message;
 mod operation;
 mod profiler;
+mod reports;
 mod server;
 mod session;
 mod state;

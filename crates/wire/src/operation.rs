@@ -1,5 +1,6 @@
 //! Running operations, so that `currentOp` can show and `killOp` can stop them.
 
+use crate::command::Command;
 use bytes::Bytes;
 use engine::{Code, Monitor};
 use std::sync::Arc;
@@ -21,16 +22,27 @@ pub(crate) struct Operation {
     pub(crate) deadline: Option<Instant>,
     /// Shows what it has looked at, and stops it.
     pub(crate) monitor: Arc<Monitor>,
+    /// Whether it is of no use once its client has gone.
+    pub(crate) ends_with_client: bool,
     /// How long it waited for something to come, in microseconds: no work of its own.
     pub(crate) awaited_us: AtomicU64,
 }
 
 impl Operation {
     /// An operation that starts now.
-    pub(crate) fn start(id: i32, command: &'static str, body: Bytes, max_time_ms: Option<u64>) -> Operation {
+    pub(crate) fn start(id: i32, command: &'static Command, body: Bytes, max_time_ms: Option<u64>) -> Operation {
         let started = Instant::now();
         let deadline = max_time_ms.filter(|ms| *ms > 0).and_then(|ms| started.checked_add(Duration::from_millis(ms)));
-        Operation { id, command, body, started, deadline, monitor: Arc::default(), awaited_us: AtomicU64::new(0) }
+        Operation {
+            id,
+            command: command.name,
+            body,
+            started,
+            deadline,
+            monitor: Arc::default(),
+            ends_with_client: !command.writes || matches!(command.name, "aggregate" | "createIndexes"),
+            awaited_us: AtomicU64::new(0),
+        }
     }
 
     /// How long it has worked: what it waited for others is left out.

@@ -24,6 +24,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// When silent peers are first asked whether they are still there.
 const KEEPALIVE: Duration = Duration::from_secs(120);
+/// How often clients of long operations are looked after.
+const CLIENT_WATCH: Duration = Duration::from_millis(500);
 /// How often sessions are checked for their timeout.
 const SESSION_SWEEP: Duration = Duration::from_secs(60);
 /// The first byte of a TLS handshake.
@@ -93,6 +95,7 @@ impl Server {
             .map(|listener| tokio::spawn(accept(shared.clone(), listener, self.tls.clone())))
             .collect();
         let sweeper = tokio::spawn(sweep_sessions(shared.clone()));
+        let watcher = tokio::spawn(watch_clients(shared.clone()));
         stop.await;
         tracing::info!(
             connections = shared.connection_count(),
@@ -104,6 +107,7 @@ impl Server {
             let _ = task.await;
         }
         sweeper.abort();
+        watcher.abort();
         shared.stop.notify_waiters();
         drain(&shared).await;
     }
@@ -123,6 +127,14 @@ async fn drain(shared: &Shared) {
             operation.interrupt(engine::Code::INTERRUPTED_AT_SHUTDOWN);
         }
         info.cut();
+    }
+}
+
+/// Looks now and then for running operations that nobody waits for any more.
+async fn watch_clients(shared: Arc<Shared>) {
+    loop {
+        sleep(CLIENT_WATCH).await;
+        shared.interrupt_deserted(CLIENT_WATCH);
     }
 }
 

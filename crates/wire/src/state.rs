@@ -1,19 +1,20 @@
 //! What all connections share: the configuration, the registries, the counters and the clock.
 
-use crate::auth::Users;
+use crate::auth::{Name, Users};
 use crate::config::Config;
 use crate::operation::Operation;
 use crate::profiler::Profiler;
 use crate::session::Sessions;
+use crate::stream::Stream;
 use crate::usage::Usage;
 use bson::oid::ObjectId;
 use bson::{RawDocumentBuf, Timestamp};
-use engine::Engine;
+use engine::{Code, Engine};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
 
@@ -83,8 +84,10 @@ impl Shared {
             is_local,
             uuid: bson::Uuid::new().bytes(),
             activity: AtomicU8::new(IDLE),
+            stream: Mutex::new(None),
             abort: Mutex::new(None),
             metadata: Mutex::new(None),
+            user: Mutex::new(None),
             operation: Mutex::new(None),
         });
         self.connections.lock().insert(info.id, info.clone());
@@ -94,6 +97,7 @@ impl Shared {
     /// Takes a connection out of the registry.
     pub(crate) fn unregister(&self, info: &ConnectionInfo) {
         self.connections.lock().remove(&info.id);
+        info.stream.lock().take();
     }
 
     /// All connections, in the order of their numbers.
@@ -101,6 +105,22 @@ impl Shared {
         let mut all: Vec<_> = self.connections.lock().values().cloned().collect();
         all.sort_by_key(|info| info.id);
         all
+    }
+
+    /// Interrupts operations whose clients have gone, where these operations are of no use then.
+    pub(crate) fn interrupt_deserted(&self, after: Duration) {
+        let connections = self.connections.lock();
+        for info in connections.values() {
+            let Some(operation) = info.operation.try_lock().and_then(|operation| operation.clone()) else { continue };
+            if !operation.ends_with_client || operation.is_interrupted() || operation.started.elapsed() < after {
+                continue;
+            }
+            let is_deserted = info.stream.try_lock().is_some_and(|s| s.as_ref().is_some_and(Stream::is_deserted));
+            if is_deserted {
+                tracing::debug!(connection = info.id, operation = operation.id, "interrupted: its client has gone");
+                operation.interrupt(Code::CLIENT_DISCONNECT);
+            }
+        }
     }
 
     /// How many connections are open.
@@ -139,7 +159,11 @@ pub(crate) struct ConnectionInfo {
     /// Identifies the connection in `connectionStatus`.
     pub(crate) uuid: [u8; 16],
     pub(crate) metadata: Mutex<Option<RawDocumentBuf>>,
+    /// Who is logged in.
+    pub(crate) user: Mutex<Option<Name>>,
     pub(crate) operation: Mutex<Option<Arc<Operation>>>,
+    /// The socket, while a command runs.
+    pub(crate) stream: Mutex<Option<Stream>>,
     pub(crate) abort: Mutex<Option<AbortHandle>>,
     activity: AtomicU8,
 }

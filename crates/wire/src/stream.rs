@@ -1,9 +1,9 @@
 //! A connection's bytes, whatever carries them: TCP, a Unix socket, or TLS over TCP.
 
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
@@ -18,6 +18,16 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
+    /// Whether the peer has closed its side: nobody is there for a reply.
+    pub(crate) fn is_deserted(&self) -> bool {
+        let tcp = match self {
+            Stream::Unix(stream) => return read_closed(stream.ready(Interest::READABLE)),
+            Stream::Tcp(stream) => stream,
+            Stream::Tls(stream) => stream.get_ref().0,
+        };
+        read_closed(tcp.ready(Interest::READABLE))
+    }
+
     /// Waits until a read may bring something, so that an idle connection needs no buffer. TLS can't tell: returns at once.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         match self {
@@ -25,6 +35,15 @@ impl Stream {
             Stream::Unix(stream) => stream.readable().await,
             Stream::Tls(_) => Ok(()),
         }
+    }
+}
+
+/// Whether what is known of a socket says that no more will come.
+fn read_closed(ready: impl Future<Output = io::Result<Ready>>) -> bool {
+    match pin!(ready).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Ok(ready)) => ready.is_read_closed(),
+        Poll::Ready(Err(_)) => true,
+        Poll::Pending => false,
     }
 }
 

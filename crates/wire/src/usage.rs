@@ -133,7 +133,8 @@ mod tests {
     fn operations_are_counted_by_collection_and_kind() {
         let usage = Usage::default();
         let mut used = None;
-        let operation = |command| Operation::start(1, command, bytes::Bytes::new(), None);
+        let command = |name| crate::command::find(name).expect("known");
+        let operation = |name| Operation::start(1, command(name), bytes::Bytes::new(), None);
         usage.count(&mut used, "shop", "items", &operation("find"));
         usage.count(&mut used, "shop", "items", &operation("update"));
         usage.count(&mut used, "shop", "orders", &operation("insert"));

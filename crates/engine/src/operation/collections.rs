@@ -13,7 +13,7 @@ use crate::namespace::Namespace;
 use crate::stage::context::Report;
 use crate::stage::{Collections, Pipeline, Rows, StageContext, UniqueIndex, Write, WriteOutcome};
 use crate::storage::Ticket;
-use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use std::sync::Arc;
 
 /// The bytes of rows that `$out` inserts at once.
@@ -155,17 +155,10 @@ impl Collections for EngineCollections {
         match report {
             Report::Collection => self.collection_report(&context.namespace, options),
             Report::Indexes => self.index_report(&context.namespace),
-            Report::Operations => Ok(Vec::new()),
-            Report::Sessions | Report::LocalSessions => Ok(self
-                .engine
-                .sessions
-                .ids()
-                .into_iter()
-                .map(|id| {
-                    let id = bson::Binary { subtype: bson::spec::BinarySubtype::Uuid, bytes: id.to_vec() };
-                    rawdoc! { "_id": { "id": id } }
-                })
-                .collect()),
+            Report::Operations | Report::Sessions | Report::LocalSessions => match &self.context.reporter {
+                Some(reporter) => reporter(report, options),
+                None => Ok(Vec::new()),
+            },
         }
     }
 }

@@ -191,7 +191,7 @@ impl Engine {
         Ok(CollectionInfo { collection, totals })
     }
 
-    /// The databases, with the bytes of their documents.
+    /// The databases, with the bytes that their collections and indexes take.
     ///
     /// # Errors
     /// A failing storage.
@@ -199,7 +199,8 @@ impl Engine {
         let reading = self.inner.reading(context)?;
         let mut databases: Vec<(String, u64)> = Vec::new();
         for collection in reading.catalog.all() {
-            let size = self.inner.totals(&*reading.view, collection.id)?.size_bytes.max(0) as u64;
+            let sizes = self.inner.sizes(&*reading.view, collection)?;
+            let size = sizes.storage_bytes + sizes.index_bytes();
             match databases.last_mut() {
                 Some((name, bytes)) if *name == collection.namespace.database => *bytes += size,
                 _ => databases.push((collection.namespace.database.clone(), size)),

@@ -4,7 +4,7 @@ use super::read::{Query, no_rows};
 use super::reading::{Reading, ViewCell};
 use crate::changestream::Reached;
 use crate::context::Context;
-use crate::cursor::{Batch, Cursor, DEFAULT_FIRST_BATCH, Tailing};
+use crate::cursor::{Batch, Cursor, CursorInfo, DEFAULT_FIRST_BATCH, Tailing};
 use crate::database::{Engine, Inner};
 use crate::error::{Code, Error, Result};
 use crate::namespace::Namespace;
@@ -125,6 +125,11 @@ impl Engine {
     /// How an open cursor ends and waits; none if there is no such cursor, or if it is in use.
     pub fn cursor_tailing(&self, id: i64) -> Option<Tailing> {
         self.inner.cursors.get(id).ok()?.try_lock().map(|cursor| cursor.tailing)
+    }
+
+    /// The open cursors that are not being read right now.
+    pub fn idle_cursors(&self) -> Vec<CursorInfo> {
+        self.inner.cursors.idle()
     }
 
     /// How many cursors are open.

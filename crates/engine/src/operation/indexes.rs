@@ -128,8 +128,11 @@ impl Inner {
     /// Enters all documents into new indexes, then marks the indexes ready.
     fn build(&self, context: &Context, namespace: &Namespace, collection_id: u32, new: &[u32]) -> Result<Written<()>> {
         let mut after: Option<Bytes> = None;
+        let total = self.totals(&self.storage.snapshot(), collection_id)?.count.max(0) as u64;
+        let mut done = 0;
         loop {
             context.check()?;
+            context.monitor.set_progress(done, total.max(done));
             let keys = self.next_records(collection_id, after.as_deref())?;
             let Some(last) = keys.last().cloned() else { break };
             let mut next = 0;
@@ -139,6 +142,7 @@ impl Inner {
                 })?;
                 next += step.reply;
             }
+            done += keys.len() as u64;
             after = Some(last);
         }
         self.write(&Context::default(), |statement| {

@@ -42,6 +42,8 @@ pub(crate) struct ViewCell {
     engine: Weak<Inner>,
     /// A transaction's view does not change.
     pinned: bool,
+    /// When a snapshot that reads come back to must be given up.
+    until: Option<Instant>,
     current: Mutex<Option<Held>>,
     generation: AtomicU64,
 }
@@ -58,6 +60,11 @@ impl ViewCell {
             self.current.lock().take();
             self.generation.fetch_add(1, Ordering::Release);
         }
+    }
+
+    /// Whether its snapshot's time is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
     }
 
     fn release_if_old(&self) {
@@ -85,12 +92,18 @@ impl ViewCell {
 impl Inner {
     /// What the operation reads.
     pub(crate) fn reading(self: &Arc<Inner>, context: &Context) -> Result<Reading> {
-        let (view, catalog, pinned): (SharedView, _, _) = match context.transaction() {
-            Some(session) => {
+        let mut until = None;
+        let (view, catalog, pinned): (SharedView, _, _) = match (context.transaction(), &context.snapshot) {
+            (Some(session), _) => {
                 let state = self.transaction_state(session)?;
                 (state.view, state.catalog, true)
             }
-            None => {
+            (None, Some(read)) => {
+                let (state, end) = self.kept_snapshot(context, read)?;
+                until = Some(end);
+                (Arc::new(state.snapshot), state.catalog, true)
+            }
+            (None, None) => {
                 let state = self.state();
                 (Arc::new(state.snapshot), state.catalog, false)
             }
@@ -99,6 +112,7 @@ impl Inner {
         let cell = ViewCell {
             engine: Arc::downgrade(self),
             pinned,
+            until,
             current: Mutex::new(Some(held)),
             generation: AtomicU64::new(0),
         };
@@ -117,6 +131,7 @@ impl Inner {
             let cell = ViewCell {
                 engine: Arc::downgrade(self),
                 pinned: true,
+                until: None,
                 current: Mutex::new(Some(held)),
                 generation: AtomicU64::new(0),
             };
@@ -159,6 +174,9 @@ impl PlannedRows {
     fn check(&mut self) -> Result<()> {
         self.rows = 0;
         self.context.check()?;
+        if self.cell.is_over() {
+            return Err(crate::snapshots::too_old());
+        }
         self.cell.release_if_old();
         Ok(())
     }

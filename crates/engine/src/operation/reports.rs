@@ -85,7 +85,9 @@ impl EngineCollections {
             put(&mut report, "avgObjSize", totals.size_bytes / totals.count)?;
         }
         put(&mut report, "numOrphanDocs", 0)?;
-        put(&mut report, "storageSize", totals.size_bytes / scale)?;
+        let taken = self.engine.sizes(&*self.reading.view, collection)?;
+        let scaled = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX) / scale;
+        put(&mut report, "storageSize", scaled(taken.storage_bytes))?;
         put(&mut report, "freeStorageSize", 0)?;
         let capped = collection.settings.capped;
         append(&mut report, "capped", RawBsonRef::Boolean(capped.is_some()))?;
@@ -94,19 +96,13 @@ impl EngineCollections {
             put(&mut report, "maxSize", i64::try_from(capped.size_bytes).unwrap_or(i64::MAX) / scale)?;
         }
         let mut sizes = RawDocumentBuf::new();
-        let mut count = 0;
-        if !collection.settings.clustered {
-            put(&mut sizes, "_id_", 0)?;
-            count += 1;
+        for (name, bytes) in &taken.indexes {
+            put(&mut sizes, name, scaled(*bytes))?;
         }
-        for index in &collection.indexes {
-            put(&mut sizes, index.spec.name(), 0)?;
-            count += 1;
-        }
-        put(&mut report, "nindexes", count)?;
+        put(&mut report, "nindexes", taken.indexes.len() as i64)?;
         append(&mut report, "indexBuilds", RawBsonRef::Array(&bson::RawArrayBuf::new()))?;
-        put(&mut report, "totalIndexSize", 0)?;
-        put(&mut report, "totalSize", totals.size_bytes / scale)?;
+        put(&mut report, "totalIndexSize", scaled(taken.index_bytes()))?;
+        put(&mut report, "totalSize", scaled(taken.storage_bytes + taken.index_bytes()))?;
         append(&mut report, "indexSizes", RawBsonRef::Document(&sizes))?;
         put(&mut report, "scaleFactor", scale)?;
         Ok(report)

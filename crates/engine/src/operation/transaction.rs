@@ -3,6 +3,7 @@
 use crate::context::{Context, SessionContext, SessionId};
 use crate::database::{Engine, Written};
 use crate::error::{Code, Error, Result};
+use crate::session::OpenTransaction;
 
 impl Engine {
     /// Commits the operation's transaction; asked again, gives the same answer.
@@ -27,9 +28,9 @@ impl Engine {
         self.inner.cursors.close_where(|cursor| cursor.session.is_some_and(|session| ids.contains(&session)));
     }
 
-    /// The sessions in use.
-    pub fn sessions(&self) -> Vec<SessionId> {
-        self.inner.sessions.ids()
+    /// The open transactions; those that are at work right now are left out.
+    pub fn open_transactions(&self) -> Vec<OpenTransaction> {
+        self.inner.sessions.open_transactions()
     }
 }
 

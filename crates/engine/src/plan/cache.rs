@@ -3,7 +3,7 @@
 //! An entry says which plan won and how much work it took. It is dropped when the collection's indexes change, and when
 //! the plan turns bad: when it takes ten times the work that it took in its trial.
 
-use super::Target;
+use super::{Query, Target};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
@@ -39,6 +39,11 @@ impl PlanCache {
     /// Forgets a collection's plans.
     pub fn clear(&self, collection: u32) {
         self.plans.lock().retain(|(other, _), _| *other != collection);
+    }
+
+    /// Forgets the plans of a query's shape.
+    pub fn forget(&self, collection: u32, query: &Query) {
+        self.plans.lock().remove(&(collection, super::shape::shape(query)));
     }
 
     /// How many plans are remembered.

@@ -60,6 +60,7 @@ impl EmbeddedSession {
         if self.open {
             context.session = Some(SessionContext {
                 id: self.id,
+                user: [0; 32],
                 txn_number: Some(self.number),
                 in_transaction: true,
                 start_transaction: true,

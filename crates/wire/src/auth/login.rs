@@ -160,7 +160,8 @@ fn log_in(ctx: &mut Context<'_>, user: Name, mechanism: Mechanism) {
     let login = &mut ctx.client.login;
     login.digest = user_digest(&user.name, &user.database);
     login.privileges = None;
-    login.user = Some(user);
+    login.user = Some(user.clone());
+    *ctx.client.info.user.lock() = Some(user);
 }
 
 fn received(shared: &Shared, mechanism: Mechanism) -> &std::sync::atomic::AtomicU64 {

@@ -1,7 +1,7 @@
 //! `aggregate`: a pipeline over a collection, a database, or nothing.
 
 use super::arguments::Uuid;
-use super::documents::{Hint, to_owned, write_batch};
+use super::documents::{Hint, to_owned, write_batch_at};
 use super::{Command, Context, Counter, Flag, Path, Run, arguments};
 use crate::auth::{Action, Resource, Rights};
 use crate::bson::Writer;
@@ -9,6 +9,7 @@ use bson::raw::RawBsonRef;
 use bson::{RawArray, RawDocument};
 use engine::operation::Aggregate;
 use engine::{Code, Error, Namespace, Result};
+use std::sync::Arc;
 
 /// The command.
 pub(crate) static COMMAND: Command = Command {
@@ -77,6 +78,7 @@ fn rights(ctx: &Context<'_>) -> Result<Vec<(Action, Resource)>> {
     let access = ctx.shared.engine.pipeline_access(&namespace, arguments.pipeline, arguments.variables)?;
     let on = |namespace: &Namespace| Resource::namespace(&namespace.database, &namespace.collection);
     let mut needed = vec![(Action::Find, on(&namespace))];
+    needed.extend(reported(arguments.pipeline));
     needed.extend(access.reads.iter().map(|read| (Action::Find, on(read))));
     if access.watches {
         needed.push((Action::ChangeStream, on(&namespace)));
@@ -111,6 +113,32 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     if explain {
         return super::explain::explain_aggregate(ctx, aggregate, reply);
     }
-    let batch = ctx.shared.engine.aggregate(&ctx.engine_context(), &aggregate)?;
-    write_batch(reply, "firstBatch", &batch)
+    let mut context = ctx.engine_context();
+    if reports(&aggregate.pipeline) {
+        let viewer = super::current_op::viewer(ctx);
+        context.reporter = Some(Arc::new(move |report, options| viewer.report(report, options)));
+    }
+    let batch = ctx.shared.engine.aggregate(&context, &aggregate)?;
+    write_batch_at(reply, "firstBatch", &batch, ctx.snapshot_time())
+}
+
+/// Whether a pipeline may hold a stage that reports on the server.
+fn reports(pipeline: &RawArray) -> bool {
+    let stages: [&[u8]; 3] = [b"currentOp", b"listLocalSessions", b"listSessions"];
+    let mut names = pipeline.as_bytes().split(|byte| *byte == b'$');
+    names.any(|name| stages.iter().any(|stage| name.starts_with(stage)))
+}
+
+/// What the first stage asks for where it shows what belongs to others.
+fn reported(pipeline: &RawArray) -> Option<(Action, Resource)> {
+    let first = pipeline.into_iter().next()?.ok()?.as_document()?;
+    let (name, options) = first.iter().next()?.ok()?;
+    let options = options.as_document()?;
+    let others = options.get_bool("allUsers").unwrap_or(false) || options.get_array("users").is_ok();
+    let action = match name.as_str() {
+        "$currentOp" => Action::Inprog,
+        "$listSessions" | "$listLocalSessions" => Action::ListSessions,
+        _ => return None,
+    };
+    others.then_some((action, Resource::Cluster))
 }

@@ -8,7 +8,7 @@ use super::{Command, Path};
 use crate::bson::Writer;
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
-use engine::{Code, Error, Result};
+use engine::{Code, Error, Result, SnapshotRead};
 
 /// The most members a replica set may have.
 const MAX_MEMBERS: i64 = 50;
@@ -119,9 +119,14 @@ fn members(value: RawBsonRef<'_>) -> Result<Option<Error>> {
     }
 }
 
-/// Checks a `readConcern` for a command.
-pub(crate) fn check_read_concern(document: &RawDocument, command: &Command, starts_transaction: bool) -> Result<()> {
+/// Checks a `readConcern` for a command; the read of a snapshot that it asks for, outside of transactions.
+pub(crate) fn check_read_concern(
+    document: &RawDocument,
+    command: &Command,
+    starts_transaction: bool,
+) -> Result<Option<SnapshotRead>> {
     let mut level = "local";
+    let mut at = None;
     for element in document {
         let (key, value) = element?;
         let path = Path { parent: "readConcern", field: key.as_str() };
@@ -129,7 +134,8 @@ pub(crate) fn check_read_concern(document: &RawDocument, command: &Command, star
             "level" if is_null(value) => {}
             "level" => level = value.as_str().ok_or_else(|| path.wrong_type(value, &["string"]))?,
             "afterClusterTime" | "atClusterTime" => {
-                value.as_timestamp().ok_or_else(|| path.wrong_type(value, &["timestamp"]))?;
+                let time = value.as_timestamp().ok_or_else(|| path.wrong_type(value, &["timestamp"]))?;
+                at = at.or(Some(time).filter(|_| key.as_str() == "atClusterTime"));
             }
             "afterOpTime" => {}
             "provenance" => check_provenance(path, value)?,
@@ -151,5 +157,10 @@ pub(crate) fn check_read_concern(document: &RawDocument, command: &Command, star
         );
         return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
-    Ok(())
+    if at.is_some() && level != "snapshot" {
+        let message = "readConcern atClusterTime can only be used with readConcern level 'snapshot'";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
+    let is_snapshot = level == "snapshot" && !starts_transaction && command.name != "getMore";
+    Ok(is_snapshot.then(|| SnapshotRead::new(at)))
 }

@@ -52,5 +52,6 @@ pub(super) fn distinct(ctx: &Context<'_>) -> Result<Distinct> {
 fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let values = ctx.shared.engine.distinct(&ctx.engine_context(), &distinct(ctx)?)?;
     reply.put("values", &values);
+    reply.put_some("atClusterTime", ctx.snapshot_time());
     Ok(())
 }

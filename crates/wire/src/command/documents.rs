@@ -6,7 +6,7 @@ use crate::bson::Writer;
 use crate::message::{Sequence, SequenceIter};
 use bson::raw::{RawArrayIter, RawBsonRef};
 use bson::spec::BinarySubtype;
-use bson::{RawArray, RawDocument, RawDocumentBuf};
+use bson::{RawArray, RawDocument, RawDocumentBuf, Timestamp};
 use engine::operation::WriteError;
 use engine::{Batch, Code, Error, Namespace, Result, SessionContext};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ impl<'c> Context<'c> {
     pub(crate) fn engine_context(&self) -> engine::Context {
         let session = self.generic.session.map(|_| SessionContext {
             id: self.session_id(),
+            user: self.client.login.digest(),
             txn_number: self.generic.transaction_number,
             in_transaction: self.generic.in_transaction,
             start_transaction: self.generic.starts_transaction,
@@ -26,8 +27,15 @@ impl<'c> Context<'c> {
             session,
             deadline: self.operation.deadline,
             monitor: self.operation.monitor.clone(),
+            snapshot: self.generic.snapshot.clone().filter(|_| !self.generic.in_transaction),
+            reporter: None,
             blocking: block,
         }
+    }
+
+    /// The time of the snapshot that the command has read.
+    pub(crate) fn snapshot_time(&self) -> Option<Timestamp> {
+        self.generic.snapshot.as_ref().and_then(|read| read.at())
     }
 
     /// The session's id in the engine: the client's, and different for each user.
@@ -232,12 +240,18 @@ pub(crate) fn statement_ids(array: Option<&RawArray>) -> Result<Vec<i32>> {
 
 /// A reply's `cursor`.
 pub(crate) fn write_batch(reply: &mut Writer, name: &str, batch: &Batch) -> Result<()> {
+    write_batch_at(reply, name, batch, None)
+}
+
+/// A reply's `cursor`, with the time of the snapshot that was read.
+pub(crate) fn write_batch_at(reply: &mut Writer, name: &str, batch: &Batch, at: Option<Timestamp>) -> Result<()> {
     reply.begin("cursor");
     reply.begin_array(name);
     for document in &batch.documents {
         reply.push(RawDocument::from_bytes(document)?);
     }
     reply.end();
+    reply.put_some("atClusterTime", at);
     reply.put_some("postBatchResumeToken", batch.resume_token.as_ref());
     reply.put("id", batch.cursor);
     reply.put("ns", batch.namespace.to_string().as_str());

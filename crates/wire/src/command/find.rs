@@ -1,7 +1,7 @@
 //! `find`: documents that match.
 
 use super::arguments::Uuid;
-use super::documents::{Hint, to_owned, write_batch};
+use super::documents::{Hint, to_owned, write_batch_at};
 use super::{Command, Context, Counter, Flag, Path, Run, arguments};
 use crate::auth::{Action, Rights};
 use crate::bson::Writer;
@@ -145,5 +145,5 @@ pub(super) fn find(ctx: &Context<'_>) -> Result<Find> {
 fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let find = find(ctx)?;
     let batch = ctx.shared.engine.find(&ctx.engine_context(), &find)?;
-    write_batch(reply, "firstBatch", &batch)
+    write_batch_at(reply, "firstBatch", &batch, ctx.snapshot_time())
 }

@@ -7,7 +7,8 @@ use crate::message::Message;
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
 use bson::spec::BinarySubtype;
-use engine::{Code, Error, Result};
+use engine::{Code, Error, Result, SnapshotRead};
+use std::sync::Arc;
 
 /// Database names longer than this are refused.
 const MAX_DATABASE_NAME_BYTES: usize = 63;
@@ -37,6 +38,8 @@ pub(crate) struct Generic<'a> {
     pub(crate) api_strict: bool,
     /// `$readPreference`.
     pub(crate) read_preference: Option<&'a RawDocument>,
+    /// The snapshot that is read, where `readConcern` asks for one.
+    pub(crate) snapshot: Option<Arc<SnapshotRead>>,
     read_concern: Option<&'a RawDocument>,
     has_write_concern: bool,
     api_version: Option<&'a str>,
@@ -136,10 +139,10 @@ impl<'a> Generic<'a> {
         Ok(())
     }
 
-    fn check_concerns(&self, command: &Command) -> Result<()> {
+    fn check_concerns(&mut self, command: &Command) -> Result<()> {
         let refuse = |message: String| Err(Error::new(Code::INVALID_OPTIONS, message));
         if let Some(concern) = self.read_concern {
-            check_read_concern(concern, command, self.starts_transaction)?;
+            self.snapshot = check_read_concern(concern, command, self.starts_transaction)?.map(Arc::new);
             if self.in_transaction && !self.starts_transaction && !concern.is_empty() {
                 return refuse("Only the first command in a transaction may specify a readConcern".to_owned());
             }

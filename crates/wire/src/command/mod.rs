@@ -6,6 +6,7 @@
 mod aggregate;
 mod arguments;
 mod bulk_write;
+mod capped;
 mod coll_mod;
 mod collections;
 mod concern;
@@ -14,6 +15,7 @@ mod count;
 mod create_options;
 mod current_op;
 mod databases;
+mod db_hash;
 mod delete;
 mod diagnostic;
 mod distinct;
@@ -34,6 +36,7 @@ mod log;
 mod maintenance;
 pub(crate) mod parameters;
 mod ping;
+mod plan_cache;
 mod profile;
 mod replica_set;
 mod reply;
@@ -184,11 +187,13 @@ pub static TABLE: &[&Command] = &[
     &aggregate::COMMAND,
     &diagnostic::BUILD_INFO,
     &bulk_write::COMMAND,
+    &capped::CLONE,
     &coll_mod::COMMAND,
     &statistics::COLLECTION,
     &transactions::COMMIT,
     &diagnostic::CONN_POOL_STATS,
     &connection_status::COMMAND,
+    &capped::CONVERT,
     &count::COMMAND,
     &collections::CREATE,
     &indexes::CREATE,
@@ -196,6 +201,7 @@ pub static TABLE: &[&Command] = &[
     &users::CREATE,
     &current_op::COMMAND,
     &statistics::DATA,
+    &db_hash::COMMAND,
     &statistics::DATABASE,
     &delete::COMMAND,
     &distinct::COMMAND,
@@ -238,6 +244,9 @@ pub static TABLE: &[&Command] = &[
     &log::LOG_ROTATE,
     &sasl::LOGOUT,
     &ping::COMMAND,
+    &plan_cache::CLEAR,
+    &plan_cache::CLEAR_FILTERS,
+    &plan_cache::LIST_FILTERS,
     &profile::COMMAND,
     &sessions::REFRESH_SESSIONS,
     &collections::RENAME,

@@ -30,6 +30,7 @@ pub(crate) static LOGOUT: Command = Command {
     rights: Rights::Anyone,
     run: Run::Now(|ctx, _| {
         ctx.client.login.log_out();
+        *ctx.client.info.user.lock() = None;
         Ok(())
     }),
     ..Command::DEFAULT

@@ -131,7 +131,7 @@ async fn run(
     count_operation(shared, command);
     let id = shared.next_operation_id();
     let max_time_ms = generic.max_time_ms.filter(|_| !command.own_time_limit);
-    let operation = Arc::new(Operation::start(id, command.name, message.body_bytes(), max_time_ms));
+    let operation = Arc::new(Operation::start(id, command, message.body_bytes(), max_time_ms));
     ending.operation = Some(operation.clone());
     if shared.profiler.is_on() {
         operation.monitor.tell_statements();

@@ -6,6 +6,7 @@ use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
+use engine::operation::Sizes;
 use engine::{Code, Error, Result};
 
 /// `collStats`.
@@ -82,7 +83,12 @@ fn collection(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
         put_size(reply, "avgObjSize", totals.size_bytes / totals.count);
     }
     put_size(reply, "numOrphanDocs", 0);
-    put_size(reply, "storageSize", totals.size_bytes / scale);
+    let sizes = match &info {
+        Some(info) => ctx.shared.engine.sizes(&ctx.engine_context(), &info.collection)?,
+        None => Sizes::default(),
+    };
+    let scaled = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX) / scale;
+    put_size(reply, "storageSize", scaled(sizes.storage_bytes));
     put_size(reply, "freeStorageSize", 0);
     let capped = info.as_ref().and_then(|info| info.collection.settings.capped);
     reply.put("capped", capped.is_some());
@@ -90,17 +96,12 @@ fn collection(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
         put_size(reply, "max", capped.max as i64);
         put_size(reply, "maxSize", capped.size_bytes as i64 / scale);
     }
-    let names = info.iter().flat_map(|info| {
-        let id = (!info.collection.settings.clustered).then_some("_id_");
-        id.into_iter().chain(info.collection.indexes.iter().map(|index| index.spec.name()))
-    });
-    let names: Vec<&str> = names.collect();
-    reply.put("nindexes", names.len() as i32);
+    reply.put("nindexes", sizes.indexes.len() as i32);
     reply.put_strings("indexBuilds", []);
-    put_size(reply, "totalIndexSize", 0);
-    put_size(reply, "totalSize", totals.size_bytes / scale);
+    put_size(reply, "totalIndexSize", scaled(sizes.index_bytes()));
+    put_size(reply, "totalSize", scaled(sizes.storage_bytes + sizes.index_bytes()));
     reply.begin("indexSizes");
-    names.iter().for_each(|name| reply.put(name, 0));
+    sizes.indexes.iter().for_each(|(name, bytes)| put_size(reply, name, scaled(*bytes)));
     reply.end();
     reply.put("scaleFactor", scale as i32);
     Ok(())
@@ -112,21 +113,23 @@ fn database(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let views = all.iter().filter(|info| info.collection.is_view()).count();
     let objects: i64 = all.iter().map(|info| info.totals.count).sum();
     let size: i64 = all.iter().map(|info| info.totals.size_bytes).sum();
-    let indexes: usize = all
-        .iter()
-        .filter(|info| !info.collection.is_view())
-        .map(|info| info.collection.indexes.len() + usize::from(!info.collection.settings.clustered))
-        .sum();
+    let (mut indexes, mut storage_bytes, mut index_bytes) = (0, 0, 0);
+    for info in &all {
+        let sizes = ctx.shared.engine.sizes(&ctx.engine_context(), &info.collection)?;
+        indexes += sizes.indexes.len();
+        storage_bytes += sizes.storage_bytes as i64 / scale;
+        index_bytes += sizes.index_bytes() as i64 / scale;
+    }
     reply.put("db", ctx.database());
     reply.put("collections", (all.len() - views) as i64);
     reply.put("views", views as i64);
     reply.put("objects", objects);
     reply.put("avgObjSize", if objects > 0 { size as f64 / objects as f64 } else { 0.0 });
     reply.put("dataSize", (size / scale) as f64);
-    reply.put("storageSize", (size / scale) as f64);
+    reply.put("storageSize", storage_bytes as f64);
     reply.put("indexes", indexes as i64);
-    reply.put("indexSize", 0.0);
-    reply.put("totalSize", (size / scale) as f64);
+    reply.put("indexSize", index_bytes as f64);
+    reply.put("totalSize", (storage_bytes + index_bytes) as f64);
     reply.put("scaleFactor", scale);
     reply.put("fsUsedSize", 0.0);
     reply.put("fsTotalSize", 0.0);

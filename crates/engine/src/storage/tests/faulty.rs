@@ -136,8 +136,10 @@ impl Faulty {
         self.world.lock().capacity_bytes = bytes;
     }
 
-    pub(crate) fn used_bytes(&self) -> u64 {
-        self.world.lock().used_bytes()
+    /// Leaves room for so many bytes more than are used at this moment, whoever is writing.
+    pub(crate) fn leave_room(&self, bytes: u64) {
+        let mut world = self.world.lock();
+        world.capacity_bytes = world.used_bytes() + bytes;
     }
 
     pub(crate) fn operations(&self) -> u64 {
@@ -325,7 +327,9 @@ impl FaultyFile {
             // Without blocks of its own until it is written to, as in a file system.
             Operation::Resize(size) => *size,
         };
-        if used + (size.saturating_sub(file.current.len())) as u64 > capacity {
+        // What lies within the file has its blocks already, however full the disk is.
+        let growth = size.saturating_sub(file.current.len()) as u64;
+        if growth > 0 && used + growth > capacity {
             if let Operation::Write(offset, bytes) = &operation {
                 let part = Operation::Write(*offset, bytes[..bytes.len() / 2].to_vec());
                 part.apply(&mut file.current);
