@@ -61,7 +61,14 @@ pub struct Context {
 
 impl Default for Context {
     fn default() -> Context {
-        Context { session: None, deadline: None, monitor: Arc::default(), snapshot: None, reporter: None, blocking: |part| part() }
+        Context {
+            session: None,
+            deadline: None,
+            monitor: Arc::default(),
+            snapshot: None,
+            reporter: None,
+            blocking: |part| part(),
+        }
     }
 }
 

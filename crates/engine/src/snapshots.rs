@@ -124,7 +124,13 @@ mod tests {
     fn insert(engine: &Engine, id: i32) {
         let namespace = Namespace::new("shop", "items").unwrap();
         let documents = vec![rawdoc! { "_id": id }];
-        let insert = Insert { namespace, documents, ordered: true, bypass_document_validation: false, statement_ids: Vec::new() };
+        let insert = Insert {
+            namespace,
+            documents,
+            ordered: true,
+            bypass_document_validation: false,
+            statement_ids: Vec::new(),
+        };
         engine.insert(&Context::default(), insert).unwrap().wait().unwrap();
     }
 

@@ -49,9 +49,10 @@ impl Engine {
         drop_target: bool,
     ) -> Result<Written<()>> {
         let state = self.state();
-        let source = state.catalog.get(from).cloned().ok_or_else(|| {
-            Error::new(Code::NAMESPACE_NOT_FOUND, format!("source collection {from} does not exist"))
-        })?;
+        let source =
+            state.catalog.get(from).cloned().ok_or_else(|| {
+                Error::new(Code::NAMESPACE_NOT_FOUND, format!("source collection {from} does not exist"))
+            })?;
         refuse_unfit(&source)?;
         if let (false, Some(target)) = (drop_target, state.catalog.get(to)) {
             refuse_view(target)?;
@@ -64,9 +65,8 @@ impl Engine {
         let options = rawdoc! { "capped": true, "size": size_bytes };
         self.create(context, &Create { namespace: temporary.clone(), options })?.wait()?;
         let copied = context.block(|| self.copy_documents(context, &source, &temporary));
-        let renamed = copied.and_then(|()| {
-            self.rename(context, &Rename { from: temporary.clone(), to: to.clone(), drop_target })
-        });
+        let renamed = copied
+            .and_then(|()| self.rename(context, &Rename { from: temporary.clone(), to: to.clone(), drop_target }));
         if renamed.is_err() {
             self.drop_collection(&Context::default(), &temporary)?.wait()?;
         }

@@ -31,9 +31,8 @@ impl Engine {
             let reading = self.inner.reading(context)?;
             let mut digest = DatabaseDigest::default();
             let mut whole = Md5::new();
-            let picked = |collection: &&Arc<Collection>| {
-                !collection.is_view() && wanted(&collection.namespace.collection)
-            };
+            let picked =
+                |collection: &&Arc<Collection>| !collection.is_view() && wanted(&collection.namespace.collection);
             for collection in reading.catalog.database(database).filter(picked) {
                 let of_one = self.inner.digest_collection(context, &*reading.view, collection)?;
                 whole.update(&of_one);

@@ -194,7 +194,13 @@ mod tests {
         assert_eq!(empty.indexes.iter().map(|index| index.1).collect::<Vec<_>>(), [PAGE_BYTES; 3]);
         let document = |n: i32| rawdoc! { "_id": n, "code": format!("{n:0100}") };
         let documents = (0..5000).map(document).collect();
-        let insert = Insert { namespace: namespace.clone(), documents, ordered: true, bypass_document_validation: false, statement_ids: Vec::new() };
+        let insert = Insert {
+            namespace: namespace.clone(),
+            documents,
+            ordered: true,
+            bypass_document_validation: false,
+            statement_ids: Vec::new(),
+        };
         engine.insert(&context, insert).unwrap().wait().unwrap();
         let state = engine.state();
         let collection = state.catalog.get(&namespace).unwrap();

@@ -93,11 +93,7 @@ fn target(ctx: &Context<'_>) -> Result<(Namespace, Option<i64>)> {
 fn clone_rights(ctx: &Context<'_>) -> Result<Vec<(Action, Resource)>> {
     let on = |namespace: &Namespace| Resource::namespace(&namespace.database, &namespace.collection);
     let (target, _) = target(ctx)?;
-    Ok(vec![
-        (Action::Find, on(&source(ctx)?)),
-        (Action::Insert, on(&target)),
-        (Action::CreateCollection, on(&target)),
-    ])
+    Ok(vec![(Action::Find, on(&source(ctx)?)), (Action::Insert, on(&target)), (Action::CreateCollection, on(&target))])
 }
 
 fn clone<'x>(ctx: &'x mut Context<'_>, _reply: &'x mut Writer) -> Later<'x> {

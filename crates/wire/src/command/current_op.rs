@@ -37,8 +37,7 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
         })
     };
     let all = truthy("$all");
-    let shown =
-        Shown { all_users: !truthy("$ownOps"), idle_connections: all, idle_cursors: false, idle_sessions: all };
+    let shown = Shown { all_users: !truthy("$ownOps"), idle_connections: all, idle_cursors: false, idle_sessions: all };
     let rows = viewer(ctx).operations(shown);
     let rows = ctx.shared.engine.matching(&filter(ctx)?, rows)?;
     reply.begin_array("inprog");
@@ -52,7 +51,8 @@ fn filter(ctx: &Context<'_>) -> Result<RawDocumentBuf> {
     let mut filter = Writer::new();
     for field in ctx.body().iter().skip(1) {
         let (name, value) = field?;
-        if !matches!(name.as_str(), "$all" | "$ownOps" | "$truncateOps") && !super::arguments::is_generic(name.as_str()) {
+        if !matches!(name.as_str(), "$all" | "$ownOps" | "$truncateOps") && !super::arguments::is_generic(name.as_str())
+        {
             filter.put(name.as_str(), value);
         }
     }
