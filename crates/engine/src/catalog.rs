@@ -11,6 +11,7 @@ use crate::index::IndexSpec;
 use crate::keyspace;
 use crate::namespace::Namespace;
 use crate::plan::{IndexInfo, IndexKind, Target};
+use crate::series::Series;
 use bson::spec::BinarySubtype;
 use bson::{RawArrayBuf, RawBinaryRef, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use bytes::Bytes;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub view: Option<Arc<View>>,
     /// For a time-series collection: its options.
     pub time_series: Option<Arc<RawDocumentBuf>>,
+    /// The same, parsed.
+    pub series: Option<Arc<Series>>,
     /// For clustered and time-series collections: the seconds after which documents expire.
     pub expire_after_seconds: Option<i64>,
 }
@@ -189,6 +192,7 @@ impl Collection {
             clustered: settings.clustered,
             collator: settings.collation.clone(),
             indexes: Vec::new(),
+            series: settings.series.clone(),
             without_id_index: settings.clustered,
         };
         Ok(Collection { id, namespace, uuid, options, indexes: Vec::new(), settings, target: Arc::new(target) })
@@ -197,11 +201,15 @@ impl Collection {
     /// What the planner needs to know of it.
     fn to_target(&self) -> Target {
         let collator = self.settings.collation.as_ref();
-        let first = match self.settings.clustered {
-            true => IndexInfo::clustered(self.id, collator),
-            false => IndexInfo::id(self.id, collator),
+        let series = &self.settings.series;
+        let order = series.as_ref().and_then(|series| IndexInfo::series(self.id, series).ok());
+        let first = match (order, self.settings.clustered) {
+            (Some(order), _) => order,
+            (None, true) => IndexInfo::clustered(self.id, collator),
+            (None, false) => IndexInfo::id(self.id, collator),
         };
-        let ready = self.indexes.iter().filter(|index| index.ready).map(|index| {
+        let is_order = |index: &Index| series.as_ref().is_some_and(|series| series.is_order(&index.spec));
+        let ready = self.indexes.iter().filter(|index| index.ready && !is_order(index)).map(|index| {
             let mut multikey = index.multikey.clone();
             multikey.resize(index.spec.fields().len(), 0);
             IndexInfo { id: index.id, kind: IndexKind::Regular, spec: index.spec.clone(), multikey }
@@ -212,6 +220,7 @@ impl Collection {
             clustered: self.settings.clustered,
             collator: self.settings.collation.clone(),
             indexes: std::iter::once(first).chain(ready).collect(),
+            series: series.clone(),
             without_id_index: false,
         }
     }
@@ -272,6 +281,11 @@ impl Collection {
     /// The index of that name, `_id`'s excepted.
     pub fn index(&self, name: &str) -> Option<&Arc<Index>> {
         self.indexes.iter().find(|index| index.spec.name() == name)
+    }
+
+    /// How many indexes it has that are not among [`Collection::indexes`]: the one on `_id`, or none.
+    pub fn implicit_indexes(&self) -> usize {
+        usize::from(!self.settings.clustered && self.settings.series.is_none())
     }
 
     /// Whether it is a view.
@@ -352,6 +366,7 @@ impl Settings {
             settings.view = Some(Arc::new(View { on: on.to_owned(), pipeline }));
         }
         if let Ok(series) = options.get_document("timeseries") {
+            settings.series = Some(Arc::new(Series::parse(series)?));
             settings.time_series = Some(Arc::new(series.to_owned()));
         }
         Ok(settings)

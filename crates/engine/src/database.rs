@@ -15,6 +15,7 @@ use crate::index_uses::IndexUses;
 use crate::intent::Intents;
 use crate::operation::Estimates;
 use crate::plan::PlanCache;
+use crate::series::Packer;
 use crate::session::Sessions;
 use crate::snapshots::Snapshots;
 use crate::statement::{BLOCKED, Delta, Outcome, Statement};
@@ -66,6 +67,7 @@ pub(crate) struct Inner {
     pub(crate) index_uses: IndexUses,
     pub(crate) estimates: Estimates,
     pub(crate) snapshots: Snapshots,
+    pub(crate) series: Packer,
     working: Mutex<Working>,
     /// The catalogues as of positions, oldest first; the first is as of the beginning or of what everybody can see.
     published: RwLock<Vec<(Position, Arc<Catalog>)>>,
@@ -73,6 +75,8 @@ pub(crate) struct Inner {
     last_time: AtomicU64,
     /// How often expired documents are deleted, in milliseconds.
     ttl_period_ms: AtomicU64,
+    /// The size from which on a document is too near to the limit.
+    pub(crate) document_alarm_bytes: AtomicU64,
 }
 
 /// What the holder of the writer lock works on.
@@ -123,8 +127,12 @@ impl<T> Written<T> {
 pub struct Totals {
     /// The documents.
     pub count: i64,
-    /// Their bytes.
+    /// Their bytes; of a time series, those of its buckets and of what is not packed yet.
     pub size_bytes: i64,
+    /// The packed buckets of a time series.
+    pub buckets: i64,
+    /// The largest document ever written.
+    pub largest_bytes: i64,
 }
 
 impl Options {
@@ -167,6 +175,7 @@ impl Engine {
         let last_time = storage.writer()?.time();
         let inner = Arc::new(Inner {
             index_uses: IndexUses::since((options.clock)()),
+            series: Packer::new(((options.clock)().max(0) as u64).max(((last_time >> 32) + 1) * 1000)),
             storage,
             options,
             counters: Counters::default(),
@@ -181,6 +190,7 @@ impl Engine {
             published: RwLock::new(vec![(0, catalog)]),
             last_time: AtomicU64::new(last_time),
             ttl_period_ms: AtomicU64::new(crate::housekeeping::TTL_PERIOD.as_millis() as u64),
+            document_alarm_bytes: AtomicU64::new(crate::alarm::DEFAULT_BYTES),
         });
         crate::housekeeping::start(&inner);
         Ok(Engine { inner })
@@ -206,6 +216,19 @@ impl Engine {
     /// A failing storage.
     pub fn delete_expired(&self) -> Result<u64> {
         self.inner.delete_expired()
+    }
+
+    /// Packs all measurements of time series that are not packed yet; gives the number of buckets made.
+    ///
+    /// # Errors
+    /// A failing storage.
+    pub fn pack_series(&self) -> Result<usize> {
+        self.inner.pack_due(true)
+    }
+
+    /// How many transactions are open.
+    pub fn open_transaction_count(&self) -> usize {
+        self.inner.sessions.open_count()
     }
 
     /// The published state.
@@ -351,10 +374,13 @@ impl Inner {
 
     fn new_totals(&self, view: &dyn View, collection: u32, delta: Delta) -> Result<(Bytes, Option<Bytes>)> {
         let totals = self.totals(view, collection)?;
-        let mut value = [0; 16];
-        value[..8].copy_from_slice(&(totals.count + delta.count).to_le_bytes());
-        value[8..].copy_from_slice(&(totals.size_bytes + delta.size_bytes).to_le_bytes());
-        Ok((totals_key(collection), Some(Bytes::copy_from_slice(&value))))
+        let mut value = Vec::with_capacity(32);
+        value.extend_from_slice(&(totals.count + delta.count).to_le_bytes());
+        value.extend_from_slice(&(totals.size_bytes + delta.size_bytes).to_le_bytes());
+        value.extend_from_slice(&(totals.buckets + delta.buckets).to_le_bytes());
+        value.extend_from_slice(&totals.largest_bytes.max(delta.largest_bytes).to_le_bytes());
+        self.watch_size(collection, totals.largest_bytes, delta.largest_bytes);
+        Ok((totals_key(collection), Some(value.into())))
     }
 
     /// How many documents a collection holds in a view, and their bytes.
@@ -364,7 +390,8 @@ impl Inner {
             let bytes = value.get(from..from + 8).and_then(|bytes| bytes.try_into().ok());
             bytes.map(i64::from_le_bytes).ok_or_else(|| crate::Error::internal("a collection's totals are broken"))
         };
-        Ok(Totals { count: number(0)?, size_bytes: number(8)? })
+        let later = |from: usize| if value.len() > from { number(from) } else { Ok(0) };
+        Ok(Totals { count: number(0)?, size_bytes: number(8)?, buckets: later(16)?, largest_bytes: later(24)? })
     }
 }
 

@@ -57,6 +57,9 @@ impl Keeper {
         engine.cursors.expire();
         engine.snapshots.expire();
         engine.expire_sessions();
+        if let Err(error) = engine.pack_due(false) {
+            tracing::error!(%error, "measurements of a time series can't be packed");
+        }
         let jumped = self.clock_jumped((engine.options.clock)());
         if jumped {
             tracing::warn!("the wall clock jumped: deleting expired documents pauses for one round");
@@ -118,12 +121,13 @@ fn expired_filters(collection: &Collection, now_ms: i64) -> Vec<RawDocumentBuf> 
     if let (true, Some(seconds)) = (collection.settings.clustered, collection.settings.expire_after_seconds) {
         filters.push(rawdoc! { "_id": { "$lt": before(seconds) } });
     }
-    let series = collection.settings.time_series.as_ref().and_then(|series| series.get_str("timeField").ok());
-    if let (Some(field), Some(seconds)) = (series, collection.settings.expire_after_seconds) {
+    if let (Some(series), Some(seconds)) = (&collection.settings.series, collection.settings.expire_after_seconds) {
+        // Whole windows go, so that no bucket is rewritten for a part of it.
+        let window = series.window_of(before(seconds).timestamp_millis());
         let mut limit = RawDocumentBuf::new();
-        limit.append(bson::raw::cstr!("$lt"), before(seconds));
+        limit.append(bson::raw::cstr!("$lt"), DateTime::from_millis(window));
         let mut filter = RawDocumentBuf::new();
-        if crate::document::append(&mut filter, field, (&*limit).into()).is_ok() {
+        if crate::document::append(&mut filter, &series.time_field, (&*limit).into()).is_ok() {
             filters.push(filter);
         }
     }

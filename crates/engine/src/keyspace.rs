@@ -5,12 +5,13 @@
 //! | `01` collection id | a collection's entry in the catalogue (BSON) |
 //! | `02` name | a setting of the whole database (BSON) |
 //! | `10` collection id, record key | a document |
+//! | `11` collection id, group, number | a packed bucket of a time series (see [`crate::series`]) |
 //! | `18` collection id, encoded `_id` | the record key: the `_id` index |
 //! | `20` index id, encoded key fields, record key | what the key alone can't tell (see [`crate::key`]) |
 //! | `30` session id, statement number | a retryable write's recorded result |
 //!
 //! Ids are four bytes, big-endian, never used twice. A record key is a record number of eight bytes, big-endian, in the order of
-//! insertion; in a clustered collection it is the encoded `_id`.
+//! insertion; in a clustered collection it is the encoded `_id`, in a time series the group and a number.
 
 use bytes::Bytes;
 use std::ops::Bound;
@@ -21,6 +22,8 @@ pub const CATALOG: u8 = 0x01;
 pub const SETTINGS: u8 = 0x02;
 /// Documents by record key.
 pub const RECORDS: u8 = 0x10;
+/// Packed buckets of time series.
+pub const BUCKETS: u8 = 0x11;
 /// The `_id` indexes.
 pub const IDS: u8 = 0x18;
 /// All other indexes.

@@ -2,6 +2,8 @@
 //! ordered bytes. It knows no async runtime, no socket and no model; clock and randomness come in from outside.
 
 pub mod accumulator;
+mod alarm;
+pub mod backup;
 pub mod catalog;
 pub mod changestream;
 pub mod context;
@@ -26,6 +28,7 @@ pub mod namespace;
 pub mod operation;
 pub mod plan;
 pub mod projection;
+pub mod series;
 pub mod session;
 mod snapshots;
 pub mod stage;
@@ -33,6 +36,7 @@ mod statement;
 pub mod storage;
 pub mod update;
 
+pub use alarm::LargeDocument;
 pub use context::{Context, Reporter, SessionContext, SessionId};
 pub use cursor::{Batch, CursorInfo, Tailing};
 pub use database::{Engine, Options, State, Totals, Written};

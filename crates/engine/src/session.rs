@@ -101,6 +101,15 @@ impl Sessions {
         };
         states.iter().filter_map(open).collect()
     }
+
+    /// How many transactions are open; those that are at work right now count too.
+    pub(crate) fn open_count(&self) -> usize {
+        let states: Vec<_> = self.states.lock().values().cloned().collect();
+        let is_open = |state: &Arc<Mutex<SessionState>>| {
+            state.try_lock().is_none_or(|state| matches!(state.transaction, Phase::Active(_)))
+        };
+        states.iter().filter(|state| is_open(state)).count()
+    }
 }
 
 impl SessionState {
@@ -171,9 +180,7 @@ impl Transaction {
         view.writes.absorb(outcome.writes);
         self.note.absorb(outcome.note);
         for (collection, delta) in outcome.deltas {
-            let sum = self.deltas.entry(collection).or_default();
-            sum.count += delta.count;
-            sum.size_bytes += delta.size_bytes;
+            self.deltas.entry(collection).or_default().add(delta);
         }
         if let Some(catalog) = outcome.catalog {
             self.catalog = catalog;
@@ -403,9 +410,7 @@ impl Outcome {
         self.writes.absorb(later.writes);
         self.note.absorb(later.note);
         for (collection, delta) in later.deltas {
-            let sum = self.deltas.entry(collection).or_default();
-            sum.count += delta.count;
-            sum.size_bytes += delta.size_bytes;
+            self.deltas.entry(collection).or_default().add(delta);
         }
         self.catalog = later.catalog.or(self.catalog.take());
     }

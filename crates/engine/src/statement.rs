@@ -36,6 +36,20 @@ pub(crate) const BLOCKED: Code = Code(-1);
 pub(crate) struct Delta {
     pub(crate) count: i64,
     pub(crate) size_bytes: i64,
+    /// Of a time series: the packed buckets.
+    pub(crate) buckets: i64,
+    /// The largest document that was written.
+    pub(crate) largest_bytes: i64,
+}
+
+impl Delta {
+    /// Takes a later change in.
+    pub(crate) fn add(&mut self, later: Delta) {
+        self.count += later.count;
+        self.size_bytes += later.size_bytes;
+        self.buckets += later.buckets;
+        self.largest_bytes = self.largest_bytes.max(later.largest_bytes);
+    }
 }
 
 /// What a statement wants committed.
@@ -240,7 +254,12 @@ impl<'a> Statement<'a> {
     /// What its options refuse.
     pub(crate) fn create_collection(&mut self, namespace: &Namespace, options: RawDocumentBuf) -> Result<()> {
         let id = self.new_id();
-        let collection = Collection::new(id, namespace.clone(), self.engine.new_uuid(), options)?;
+        let mut collection = Collection::new(id, namespace.clone(), self.engine.new_uuid(), options)?;
+        if let Some(series) = collection.settings.series.clone().filter(|series| series.meta_field.is_some()) {
+            let spec = Arc::new(crate::index::IndexSpec::parse(&series.order_spec(), None)?);
+            let index = Index { id: self.new_id(), spec, ready: true, multikey: Vec::new() };
+            collection.indexes.push(Arc::new(index));
+        }
         let mut detail = rawdoc! { "create": namespace.collection.as_str() };
         for option in collection.options.iter() {
             let (name, value) = option?;
@@ -258,10 +277,8 @@ impl<'a> Statement<'a> {
         id
     }
 
-    fn add_delta(&mut self, collection: u32, delta: Delta) {
-        let sum = self.deltas.entry(collection).or_default();
-        sum.count += delta.count;
-        sum.size_bytes += delta.size_bytes;
+    pub(crate) fn add_delta(&mut self, collection: u32, delta: Delta) {
+        self.deltas.entry(collection).or_default().add(delta);
     }
 
     /// Inserts a document that was validated and has its `_id`.
@@ -269,6 +286,9 @@ impl<'a> Statement<'a> {
     /// # Errors
     /// A duplicate key, a validator's or hook's refusal, `BSONObjectTooLarge`.
     pub(crate) fn insert(&mut self, collection: &Arc<Collection>, document: RawDocumentBuf) -> Result<()> {
+        if self.latest.is_some() && collection.settings.series.is_some() {
+            return Err(crate::series::in_transaction(collection));
+        }
         let seconds = u32::try_from((self.engine.options.clock)() / 1000).unwrap_or(u32::MAX);
         let now = bson::Timestamp { time: seconds, increment: 1 };
         let document = crate::document::validate::with_timestamps(document, now)?;
@@ -278,7 +298,9 @@ impl<'a> Statement<'a> {
 
     fn insert_raw(&mut self, collection: &Arc<Collection>, document: &RawDocument) -> Result<()> {
         check_size(document)?;
-        check_time(collection, document)?;
+        if let Some(series) = &collection.settings.series {
+            return self.insert_measurement(collection, series, document);
+        }
         self.check_validator(collection, None, document)?;
         let id = id_of(document)?;
         let encoded_id = self.encode_id(collection, id)?;
@@ -302,7 +324,8 @@ impl<'a> Statement<'a> {
             self.layer.put(id_key, record_key.clone());
         }
         self.change_indexes(collection, &record_key, None, Some(document))?;
-        self.add_delta(collection.id, Delta { count: 1, size_bytes: document.as_bytes().len() as i64 });
+        let size_bytes = document.as_bytes().len() as i64;
+        self.add_delta(collection.id, Delta { count: 1, size_bytes, largest_bytes: size_bytes, ..Delta::default() });
         self.note.document(DocumentEvent {
             kind: EventKind::Insert,
             namespace: &collection.namespace,
@@ -350,7 +373,10 @@ impl<'a> Statement<'a> {
         self.layer.put(storage_key.clone(), Bytes::copy_from_slice(after.as_bytes()));
         self.change_indexes(collection, record_key, Some(before), Some(after))?;
         let (before_size, after_size) = (before.as_bytes().len() as i64, after.as_bytes().len() as i64);
-        self.add_delta(collection.id, Delta { count: 0, size_bytes: after_size - before_size });
+        self.add_delta(
+            collection.id,
+            Delta { size_bytes: after_size - before_size, largest_bytes: after_size, ..Delta::default() },
+        );
         let description = match kind {
             UpdateKind::Update => Some(crate::update::describe(before, after)?.to_document(true)?),
             UpdateKind::Replace => None,
@@ -392,7 +418,10 @@ impl<'a> Statement<'a> {
             self.layer.delete(keyspace::id(collection.id, &encoded_id));
         }
         self.change_indexes(collection, record_key, Some(before), None)?;
-        self.add_delta(collection.id, Delta { count: -1, size_bytes: -(before.as_bytes().len() as i64) });
+        self.add_delta(
+            collection.id,
+            Delta { count: -1, size_bytes: -(before.as_bytes().len() as i64), ..Delta::default() },
+        );
         self.note.document(DocumentEvent {
             kind: EventKind::Delete,
             namespace: &collection.namespace,
@@ -412,6 +441,9 @@ impl<'a> Statement<'a> {
 
     /// The record key of the document with that `_id`.
     pub(crate) fn find_id(&self, collection: &Collection, id: RawBsonRef<'_>) -> Result<Option<Bytes>> {
+        if collection.settings.series.is_some() {
+            return Ok(None); // measurements are not found by _id
+        }
         let encoded = self.encode_id(collection, id)?;
         if collection.settings.clustered {
             return Ok(self.read(collection, &encoded)?.map(|_| encoded));
@@ -499,7 +531,7 @@ impl<'a> Statement<'a> {
     }
 
     /// Remembers that an index has seen arrays, the first time it does.
-    fn note_multikey(&mut self, collection: &Arc<Collection>, number: usize, keys: &Keys) -> Result<()> {
+    pub(crate) fn note_multikey(&mut self, collection: &Arc<Collection>, number: usize, keys: &Keys) -> Result<()> {
         let current = self.catalog.get(&collection.namespace).unwrap_or(collection).clone();
         let Some(index) = current.indexes.get(number) else { return Ok(()) };
         let known = |field: usize| index.multikey.get(field).copied().unwrap_or(0);
@@ -582,7 +614,7 @@ impl<'a> Statement<'a> {
     }
 
     /// Runs the hooks for a write, unless it belongs to a transaction: then they run at its commit.
-    fn run_hooks(
+    pub(crate) fn run_hooks(
         &mut self,
         namespace: &Namespace,
         before: Option<&RawDocument>,
@@ -721,7 +753,7 @@ pub(crate) fn id_of(document: &RawDocument) -> Result<RawBsonRef<'_>> {
     get(document, "_id")?.ok_or_else(|| Error::internal("a stored document has no _id"))
 }
 
-fn check_size(document: &RawDocument) -> Result<()> {
+pub(crate) fn check_size(document: &RawDocument) -> Result<()> {
     let size = document.as_bytes().len();
     if size > MAX_DOCUMENT_BYTES {
         return Err(Error::new(
@@ -732,16 +764,6 @@ fn check_size(document: &RawDocument) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// Refuses a measurement of a time series without its time.
-fn check_time(collection: &Collection, document: &RawDocument) -> Result<()> {
-    let Some(series) = &collection.settings.time_series else { return Ok(()) };
-    let Ok(field) = series.get_str("timeField") else { return Ok(()) };
-    match get(document, field)? {
-        Some(RawBsonRef::DateTime(_)) => Ok(()),
-        _ => Err(Error::bad_value(format!("'{field}' must be present and contain a valid BSON UTC datetime value"))),
-    }
 }
 
 /// Refuses to write to a view.

@@ -2,7 +2,9 @@
 
 mod command;
 mod log;
+mod metrics;
 mod serve;
+mod transfer;
 mod web;
 
 use clap::{Parser, Subcommand};
@@ -30,6 +32,20 @@ enum Command {
     Plan(command::plan::Arguments),
     /// Make and take back bearer tokens of the HTTP API
     Token(command::token::Arguments),
+    /// Write collections to a folder of BSON files, as mongodump does
+    Dump(command::dump::Arguments),
+    /// Read collections from a folder of BSON files
+    Restore(command::restore::Arguments),
+    /// Write documents of a collection as JSON or CSV
+    Export(command::export::Arguments),
+    /// Read documents from JSON or CSV
+    Import(Box<command::import::Arguments>),
+    /// Copy everything between a folder and a deployment, and follow what changes
+    Copy(command::copy::Arguments),
+    /// Back up while everything goes on, restore to a moment, and rehearse it
+    Backup(command::backup::Arguments),
+    /// A line each second of what a server does
+    Top(command::top::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +56,13 @@ fn main() -> ExitCode {
         Command::Model(arguments) => return command::model::run(arguments),
         Command::Advise(arguments) => return command::advise::run(arguments),
         Command::Plan(arguments) => return command::plan::run(arguments),
+        Command::Dump(arguments) => return command::dump::run(arguments),
+        Command::Restore(arguments) => return command::restore::run(arguments),
+        Command::Export(arguments) => return command::export::run(arguments),
+        Command::Import(arguments) => return command::import::run(*arguments),
+        Command::Copy(arguments) => return command::copy::run(arguments),
+        Command::Backup(arguments) => return command::backup::run(arguments),
+        Command::Top(arguments) => return command::top::run(arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,6 +4,7 @@
 //! the flags are called), the default.
 
 use crate::log::{self, Format};
+use crate::metrics::{self, Sources};
 use crate::web;
 use clap::Args;
 use engine::Engine;
@@ -56,6 +57,18 @@ pub(crate) struct Arguments {
     /// Most connections at once (default: 20000)
     #[arg(long, value_name = "N", env = "SHEAF_MAX_CONNECTIONS")]
     max_connections: Option<usize>,
+    /// Port for Prometheus (/metrics) and health (/health), on the first address listened on (0 takes any free one)
+    #[arg(long, value_name = "N", env = "SHEAF_METRICS_PORT")]
+    metrics_port: Option<u16>,
+    /// Size of a document, in bytes, from which on it is too near to the limit of 16 MiB (default: 12582912)
+    #[arg(long, value_name = "BYTES", env = "SHEAF_DOCUMENT_ALARM")]
+    document_alarm: Option<u64>,
+    /// The change log is kept up to this size, in bytes, for change streams and backups (default: 1 GiB)
+    #[arg(long, value_name = "BYTES", env = "SHEAF_LOG_RETAIN_BYTES")]
+    log_retain_bytes: Option<u64>,
+    /// And at most for so many seconds (default: no limit). Older resume tokens are refused with 286
+    #[arg(long, value_name = "SECONDS", env = "SHEAF_LOG_RETAIN_SECONDS")]
+    log_retain_seconds: Option<u32>,
     /// Log lines for people or as JSON (default: human)
     #[arg(long, value_name = "FORMAT", env = "SHEAF_LOG_FORMAT")]
     log_format: Option<Format>,
@@ -83,6 +96,10 @@ struct File {
     advertise: Option<String>,
     set_name: Option<String>,
     max_connections: Option<usize>,
+    metrics_port: Option<u16>,
+    document_alarm: Option<u64>,
+    log_retain_bytes: Option<u64>,
+    log_retain_seconds: Option<u32>,
     log_format: Option<Format>,
     log_level: Option<String>,
     http: web::Arguments,
@@ -147,6 +164,10 @@ impl Arguments {
         self.advertise = self.advertise.or(file.advertise);
         self.set_name = self.set_name.or(file.set_name);
         self.max_connections = self.max_connections.or(file.max_connections);
+        self.metrics_port = self.metrics_port.or(file.metrics_port);
+        self.document_alarm = self.document_alarm.or(file.document_alarm);
+        self.log_retain_bytes = self.log_retain_bytes.or(file.log_retain_bytes);
+        self.log_retain_seconds = self.log_retain_seconds.or(file.log_retain_seconds);
         self.log_format = self.log_format.or(file.log_format);
         self.log_level = self.log_level.or(file.log_level);
         self.web.with_file(file.http);
@@ -190,22 +211,30 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let level = arguments.log_level.as_deref().unwrap_or(DEFAULT_LOG_LEVEL);
     log::start(arguments.log_format.unwrap_or_default(), level).map_err(Failure::Log)?;
     let folder = arguments.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DATA));
-    let engine = Engine::open(&folder, engine_options()).map_err(|error| Failure::Engine(folder, error))?;
+    let engine = Engine::open(&folder, engine_options(&arguments)).map_err(|error| Failure::Engine(folder, error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(arguments, engine.clone()))?;
     drop(runtime);
     engine.close().map_err(Failure::Close)
 }
 
-/// The engine's clock and randomness, from the system.
-fn engine_options() -> engine::Options {
+/// The engine's clock and randomness, from the system, and how long its log is kept.
+fn engine_options(arguments: &Arguments) -> engine::Options {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
     let random = || {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).expect("the system gives random bytes");
         u64::from_le_bytes(bytes)
     };
-    engine::Options { storage: engine::storage::Options::default(), clock: Arc::new(clock), random: Arc::new(random) }
+    let mut storage = engine::storage::Options::default();
+    if let Some(bytes) = arguments.log_retain_bytes {
+        storage.retain_bytes = bytes;
+    }
+    if let Some(seconds) = arguments.log_retain_seconds {
+        // A commit's time has its seconds in the upper half.
+        storage.retain_age = u64::from(seconds) << 32;
+    }
+    engine::Options { storage, clock: Arc::new(clock), random: Arc::new(random) }
 }
 
 async fn serve(arguments: Arguments, engine: Engine) -> Result<(), Failure> {
@@ -215,7 +244,15 @@ async fn serve(arguments: Arguments, engine: Engine) -> Result<(), Failure> {
         tracing::info!("clients must authenticate, since the server listens beyond loopback");
     }
     let web = arguments.web.bind(&Store::embedded(engine.clone())).await.map_err(Failure::Http)?;
-    let server = Server::bind(config, engine).await.map_err(Failure::Server)?;
+    if let Some(bytes) = arguments.document_alarm {
+        engine.set_document_alarm(bytes);
+    }
+    let server = Server::bind(config, engine.clone()).await.map_err(Failure::Server)?;
+    if let Some(port) = arguments.metrics_port {
+        let host = arguments.bind.first().map_or(DEFAULT_BIND, String::as_str);
+        let address = metrics::start(host, port, Sources { engine, counters: server.counters() }).await?;
+        tracing::info!(%address, "metrics: http://{address}/metrics");
+    }
     for address in server.addresses() {
         match address {
             Address::Tcp(address) => tracing::info!(%address, "listening: mongodb://{address}/"),

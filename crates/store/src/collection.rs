@@ -8,8 +8,8 @@ use crate::options::{
 };
 use crate::session::Session;
 use crate::stream::ChangeStream;
-use crate::{Store, dispatch};
-use bson::{Bson, Document};
+use crate::{Kind, Store, dispatch};
+use bson::{Bson, Document, RawDocumentBuf};
 
 /// A collection of a store.
 #[derive(Clone)]
@@ -74,6 +74,24 @@ impl Collection {
             cluster => cluster.insert(self, documents, options, session).await)?;
         done.ids = ids;
         Ok(done)
+    }
+
+    /// Inserts documents by their bytes; says which failed. For moving many documents that have their `_id`.
+    ///
+    /// # Errors
+    /// What concerns the whole call.
+    pub async fn insert_raw_many(
+        &self,
+        documents: Vec<RawDocumentBuf>,
+        options: InsertMany,
+    ) -> Result<InsertManyResult> {
+        if documents.is_empty() {
+            return Ok(InsertManyResult::default());
+        }
+        match &self.store.kind {
+            Kind::Embedded(embedded) => embedded.insert_raw(self, documents, options, None).await,
+            Kind::Cluster(cluster) => cluster.insert_raw(self, documents, options).await,
+        }
     }
 
     /// The documents that match, all in memory: for many, use [`Collection::stream`].

@@ -7,6 +7,7 @@
 //! auth        SCRAM, users, roles, rights        session     logical sessions
 //! profiler    slow operations                   usage       what each collection is used for
 //! reports     what runs and who is there
+//! readings    counters, for whoever shows them
 //! command     the table of commands and one file per command
 //! ```
 //!
@@ -22,6 +23,7 @@ pub mod frame;
 mod message;
 mod operation;
 mod profiler;
+mod readings;
 mod reports;
 mod server;
 mod session;
@@ -30,4 +32,5 @@ mod stream;
 mod usage;
 
 pub use config::{Config, ConfigError, Listen, Tls};
+pub use readings::{Counters, Readings};
 pub use server::{Address, Server};

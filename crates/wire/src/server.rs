@@ -2,6 +2,7 @@
 
 use crate::config::{Config, ConfigError, Listen, Tls};
 use crate::connection::{self, Registered};
+use crate::readings::Counters;
 use crate::session::SessionId;
 use crate::state::{Shared, count};
 use crate::stream::Stream;
@@ -84,6 +85,11 @@ impl Server {
             Listener::Unix(_, path) => Some(Address::Unix(path.clone())),
         };
         self.listeners.iter().filter_map(address).collect()
+    }
+
+    /// The server's counters.
+    pub fn counters(&self) -> Counters {
+        Counters { shared: self.shared.clone() }
     }
 
     /// Serves until `stop` is ready; then accepts nobody, lets running operations finish, and closes.

@@ -8,6 +8,7 @@ use super::read::{Parsed, Query};
 use super::reading::Reading;
 use super::scan::Wanted;
 use super::{Count, Distinct};
+use crate::catalog::Collection;
 use crate::changestream::{BeforeChange, ChangeStreamOptions, FullDocument, Scope, Start};
 use crate::context::Context;
 use crate::cursor::{Batch, Cursor, DEFAULT_FIRST_BATCH, Tailing};
@@ -19,6 +20,8 @@ use crate::expression::{Environment, Parser};
 use crate::filter::{Filter, Node};
 use crate::namespace::Namespace;
 use crate::plan::Verbosity;
+use crate::series::Series;
+use crate::series::listing::series_of_buckets;
 use crate::stage::context::MEMORY_BYTES;
 use crate::stage::{Collections, Leading, ParseContext, Pipeline, Place, Rows, SortPattern, StageContext};
 use bson::{RawArrayBuf, RawBson, RawBsonRef, RawDocumentBuf, rawdoc};
@@ -183,6 +186,12 @@ impl Inner {
         let reading = self.reading(context)?;
         if let Some(collection) = reading.catalog.get(&aggregate.namespace) {
             crate::statement::refuse_view(collection)?;
+            if collection.settings.series.is_some() {
+                return Err(Error::new(
+                    Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
+                    format!("a change stream can't be opened on the time-series collection {}", aggregate.namespace),
+                ));
+            }
         }
         let mut asked = aggregate.clone();
         asked.pipeline = rest;
@@ -430,6 +439,13 @@ impl EngineCollections {
         for _ in 0..=MAX_VIEW_DEPTH {
             let Some(collection) = self.reading.catalog.get(&namespace) else { return Ok((namespace, pipeline)) };
             let Some(view) = &collection.settings.view else { return Ok((namespace, pipeline)) };
+            let asked = stages.environment.collator.as_ref();
+            if !super::read::same_collation(asked, collection.settings.collation.as_ref()) {
+                return Err(Error::new(
+                    Code::OPTION_NOT_SUPPORTED_ON_VIEW,
+                    format!("Cannot override the default collation of the view {namespace}"),
+                ));
+            }
             let below = Namespace { database: namespace.database.clone(), collection: view.on.clone() };
             let definition: RawArrayBuf = view.pipeline.iter().cloned().collect();
             let collator = stages.environment.collator.clone();
@@ -441,6 +457,11 @@ impl EngineCollections {
             Code::VIEW_DEPTH_LIMIT_EXCEEDED,
             format!("views are defined on each other more than {MAX_VIEW_DEPTH} levels deep at {namespace}"),
         ))
+    }
+
+    fn series_of_buckets(&self, namespace: &Namespace) -> Option<(&Arc<Collection>, &Arc<Series>)> {
+        let shown = series_of_buckets(&self.reading.catalog, namespace)?;
+        Some((shown, shown.settings.series.as_ref()?))
     }
 
     /// What the planner is asked for the beginning of a pipeline, and how many steps that is.
@@ -498,6 +519,10 @@ impl EngineCollections {
             return pipeline.open_source(stages);
         }
         let Some(collection) = self.reading.catalog.get(&namespace) else {
+            if let Some((shown, series)) = self.series_of_buckets(&namespace) {
+                let rows = crate::series::listing::rows(&self.engine, self.reading.view.clone(), shown, series);
+                return pipeline.open(0, rows, stages);
+            }
             return pipeline.open(0, super::read::no_rows(), stages);
         };
         let (query, steps) = self.leading_query(&pipeline, stages, hint)?;

@@ -7,6 +7,7 @@ use crate::database::{Engine, Inner};
 use crate::error::Result;
 use crate::namespace::Namespace;
 use crate::plan::Purpose;
+use crate::series::listing::series_of_buckets;
 use std::sync::Arc;
 
 /// What to count.
@@ -33,7 +34,12 @@ impl Inner {
         let reading = self.reading(context)?;
         let collection = reading.catalog.get(&count.namespace);
         let parsed = self.parse_query(&count.query, collection.map(|collection| &**collection))?;
-        let Some(collection) = collection else { return Ok(0) };
+        let Some(collection) = collection else {
+            return match series_of_buckets(&reading.catalog, &count.namespace) {
+                Some(_) => self.count_view(context, count),
+                None => Ok(0),
+            };
+        };
         let most = if count.query.limit == 0 { u64::MAX } else { count.query.limit };
         if collection.is_view() {
             return self.count_view(context, count);

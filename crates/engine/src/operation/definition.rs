@@ -79,7 +79,7 @@ impl Engine {
         })?;
         let Some(collection) = dropped.reply else { return Ok(Written { reply: None, ticket: dropped.ticket }) };
         self.inner.discard(context, &collection)?;
-        let indexes = collection.indexes.len() + usize::from(!collection.settings.clustered);
+        let indexes = collection.indexes.len() + collection.implicit_indexes();
         Ok(Written { reply: Some(indexes), ticket: dropped.ticket })
     }
 
@@ -235,7 +235,8 @@ impl Inner {
         if context.transaction().is_some() {
             return Ok(());
         }
-        let prefixes = [keyspace::RECORDS, keyspace::IDS].map(|kind| keyspace::prefix(kind, collection.id));
+        let prefixes =
+            [keyspace::RECORDS, keyspace::BUCKETS, keyspace::IDS].map(|kind| keyspace::prefix(kind, collection.id));
         let indexes = collection.indexes.iter().map(|index| keyspace::prefix(keyspace::INDEXES, index.id));
         for prefix in prefixes.into_iter().chain(indexes) {
             self.delete_prefix(&prefix)?;
@@ -245,6 +246,7 @@ impl Inner {
             Ok(())
         })?;
         self.counters.forget(collection.id);
+        self.series.forget(collection.id);
         self.index_uses.forget(collection.id, None);
         // A change stream still has its drop and invalidate events to give.
         self.cursors.close_where(|cursor| cursor.namespace == collection.namespace && cursor.reached.is_none());
@@ -277,7 +279,7 @@ impl Inner {
     /// Deletes what collections that are no longer in the catalogue left behind, after a crash in the middle of a drop.
     pub(crate) fn discard_orphans(&self) -> Result<()> {
         let state = self.state();
-        for kind in [keyspace::RECORDS, keyspace::IDS, keyspace::INDEXES] {
+        for kind in [keyspace::RECORDS, keyspace::BUCKETS, keyspace::IDS, keyspace::INDEXES] {
             let known = |id: u32| match kind {
                 keyspace::INDEXES => state.catalog.all().any(|c| c.indexes.iter().any(|index| index.id == id)),
                 _ => state.catalog.by_id(id).is_some(),

@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::database::{Engine, Inner, Written};
 use crate::error::{Code, Error, Result};
 use crate::namespace::Namespace;
+use crate::series::Change;
 use crate::statement::{BLOCKED, Statement};
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use bytes::Bytes;
@@ -110,6 +111,11 @@ impl Inner {
         }
         let (reading, mut ticket) = self.reading_for_write(context)?;
         let mut deleted = 0;
+        let series = reading.catalog.get(namespace).filter(|collection| collection.settings.series.is_some());
+        if let Some(series) = series {
+            let done = self.change_measurements(context, series, query, true, &Change::Delete, None)?;
+            return Ok(Written { reply: done.reply.changed, ticket: done.ticket });
+        }
         let Some(collection) = reading.catalog.get(namespace) else {
             self.parse_query(query, None)?;
             return Ok(Written { reply: 0, ticket });
@@ -157,6 +163,21 @@ impl Inner {
             Some((session, number)) => self.recorded(statement.view(), session, number, statement_id),
             None => Ok(None),
         };
+        let series = collection.filter(|collection| collection.settings.series.is_some());
+        if let Some(series) = series {
+            let before = self.write(context, |statement| recorded(statement))?;
+            if let Some(record) = before.reply {
+                return Ok(Written { reply: Deleted::Before(record), ticket: before.ticket });
+            }
+            let beside = |statement: &mut Statement<'_>, document: &RawDocument| {
+                if let Some((session, number)) = context.retryable() {
+                    self.record(statement, session, number, statement_id, &describe(document));
+                }
+            };
+            let done = self.change_measurements(context, series, query, false, &Change::Delete, Some(&beside))?;
+            let reply = done.reply.first.map_or(Deleted::Nothing, Deleted::Now);
+            return Ok(Written { reply, ticket: done.ticket });
+        }
         if let Some(collection) = collection {
             let mut rows = self.candidates(&reading, collection, query, &parsed, context)?;
             while let Some(row) = rows.next()? {

@@ -8,6 +8,7 @@ use crate::cursor::{Batch, Cursor, CursorInfo, DEFAULT_FIRST_BATCH, Tailing};
 use crate::database::{Engine, Inner};
 use crate::error::{Code, Error, Result};
 use crate::namespace::Namespace;
+use crate::series::listing::series_of_buckets;
 use crate::stage::Rows;
 use crate::storage::Ticket;
 use bson::RawDocumentBuf;
@@ -142,6 +143,9 @@ impl Inner {
     fn find_rows(self: &Arc<Inner>, context: &Context, find: &Find, reading: &Reading) -> Result<Rows> {
         let collection = reading.catalog.get(&find.namespace);
         if collection.is_some_and(|collection| collection.is_view()) {
+            return self.find_on_view(context, find);
+        }
+        if collection.is_none() && series_of_buckets(&reading.catalog, &find.namespace).is_some() {
             return self.find_on_view(context, find);
         }
         let parsed = self.parse_query(&find.query, collection.map(|collection| &**collection))?;

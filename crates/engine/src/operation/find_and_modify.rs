@@ -123,6 +123,9 @@ impl Inner {
         new: bool,
     ) -> Result<Written<FindAndModifyReply>> {
         let collection = self.reading_for_write(context)?.0.catalog.get(&arguments.namespace).cloned();
+        if let Some(series) = collection.as_ref().filter(|collection| collection.settings.series.is_some()) {
+            return Err(crate::series::refuse_update(series, "findAndModify can only remove"));
+        }
         let mut prepared = self.prepare_update(statement, collection.as_deref())?;
         prepared.bypass_validation = arguments.bypass_document_validation;
         self.projected(arguments, None)?;

@@ -133,7 +133,10 @@ impl Inner {
         loop {
             context.check()?;
             context.monitor.set_progress(done, total.max(done));
-            let keys = self.next_records(collection_id, after.as_deref())?;
+            let keys = match self.state().catalog.by_id(collection_id).is_some_and(|c| c.settings.series.is_some()) {
+                true => self.next_groups(collection_id, after.as_deref(), STEP_GROUPS)?,
+                false => self.next_records(collection_id, after.as_deref())?,
+            };
             let Some(last) = keys.last().cloned() else { break };
             let mut next = 0;
             while next < keys.len() {
@@ -217,7 +220,7 @@ impl Inner {
                 }
             }
         };
-        let before = collection.indexes.len() + usize::from(!collection.settings.clustered);
+        let before = collection.indexes.len() + collection.implicit_indexes();
         let removed = self.remove_indexes(context, namespace, &ids)?;
         Ok(Written { reply: before, ticket: removed.ticket })
     }
@@ -261,6 +264,9 @@ impl Inner {
     }
 }
 
+/// The groups of a time series that one step enters into new indexes.
+const STEP_GROUPS: usize = 64;
+
 type Begun = (CreateIndexesReply, u32, Vec<u32>);
 
 /// Enters new indexes into the catalogue; they are maintained from here on. On an empty collection they are ready.
@@ -268,16 +274,22 @@ fn begin_builds(statement: &mut Statement<'_>, namespace: &Namespace, specs: &[R
     let created_collection = statement.catalog.get(namespace).is_none();
     let collection = statement.collection_or_create(namespace)?;
     let default = collection.settings.collation.as_ref();
-    let implicit = usize::from(!collection.settings.clustered);
+    let implicit = collection.implicit_indexes();
     let before = collection.indexes.len() + implicit;
     let mut changed = Collection::clone(&collection);
     let mut new = Vec::new();
-    let prefix = keyspace::prefix(keyspace::RECORDS, collection.id);
-    let mut end = None;
-    let (from, to) = keyspace::bounds(&prefix, &mut end);
-    let empty = statement.view().range(from, to, Direction::Forward)?.next().is_none();
+    let mut empty = true;
+    for kind in [keyspace::RECORDS, keyspace::BUCKETS] {
+        let prefix = keyspace::prefix(kind, collection.id);
+        let mut end = None;
+        let (from, to) = keyspace::bounds(&prefix, &mut end);
+        empty &= statement.view().range(from, to, Direction::Forward)?.next().is_none();
+    }
     let id_spec = IndexSpec::id(default);
     for document in specs {
+        if let Some(series) = &collection.settings.series {
+            crate::series::check_index(series, document)?;
+        }
         let spec = IndexSpec::parse(document, default)?;
         if spec.is_id() {
             id_spec.judge(&spec)?;
@@ -300,6 +312,7 @@ fn begin_builds(statement: &mut Statement<'_>, namespace: &Namespace, specs: &[R
             ));
         }
         let id = statement.new_id();
+        let empty = empty || collection.settings.series.as_ref().is_some_and(|series| series.is_order(&spec));
         if empty {
             let detail =
                 rawdoc! { "createIndexes": namespace.collection.as_str(), "index": spec.document().to_owned() };
@@ -333,7 +346,9 @@ fn build_step(
             break;
         }
         seen += 1;
-        if let Some(bytes) = statement.read(&collection, key)? {
+        if let Some(series) = &collection.settings.series {
+            statement.enter_group(&collection, series, new, key)?;
+        } else if let Some(bytes) = statement.read(&collection, key)? {
             statement.enter_into_indexes(&collection, new, key, RawDocument::from_bytes(&bytes)?)?;
         }
     }

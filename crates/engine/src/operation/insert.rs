@@ -127,10 +127,7 @@ struct Step {
 /// Refuses client writes to the server's own collections.
 pub(super) fn refuse_system(namespace: &Namespace) -> Result<()> {
     let open = ["system.js", "system.profile", "system.users", "system.roles", "system.version"];
-    if namespace.is_system()
-        && !open.contains(&namespace.collection.as_str())
-        && !namespace.collection.starts_with("system.buckets.")
-    {
+    if namespace.is_system() && !open.contains(&namespace.collection.as_str()) {
         return Err(Error::new(Code::INVALID_NAMESPACE, format!("cannot write to '{namespace}'")));
     }
     Ok(())

@@ -43,7 +43,7 @@ pub use indexes::{CreateIndexesReply, DropIndexes};
 pub use insert::{Insert, InsertReply};
 pub use profile::PROFILE_COLLECTION;
 pub use read::Query;
-pub(crate) use reading::ViewCell;
+pub(crate) use reading::{SharedView, ViewCell};
 pub(crate) use sizes::Estimates;
 pub use sizes::Sizes;
 pub use update::{Update, UpdateReply, UpdateStatement};

@@ -64,8 +64,12 @@ impl EngineCollections {
             append(&mut row, "storageStats", RawBsonRef::Document(&storage))?;
         }
         if get(options, "count")?.is_some() {
-            let totals = self.engine.totals(&*self.reading.view, stored()?.id)?;
-            put(&mut row, "count", totals.count)?;
+            let collection = stored()?;
+            let count = match collection.settings.series {
+                Some(_) => self.engine.bucket_count(&*self.reading.view, collection)?,
+                None => self.engine.totals(&*self.reading.view, collection.id)?.count,
+            };
+            put(&mut row, "count", count)?;
         }
         if get(options, "queryExecStats")?.is_some() {
             stored()?;
@@ -80,9 +84,14 @@ impl EngineCollections {
         let totals = self.engine.totals(&*self.reading.view, collection.id)?;
         let mut report = RawDocumentBuf::new();
         put(&mut report, "size", totals.size_bytes / scale)?;
-        put(&mut report, "count", totals.count)?;
-        if totals.count > 0 {
-            put(&mut report, "avgObjSize", totals.size_bytes / totals.count)?;
+        if let Some(series) = &collection.settings.series {
+            let series = self.engine.series_report(&*self.reading.view, collection, series)?;
+            append(&mut report, "timeseries", RawBsonRef::Document(&series))?;
+        } else {
+            put(&mut report, "count", totals.count)?;
+            if totals.count > 0 {
+                put(&mut report, "avgObjSize", totals.size_bytes / totals.count)?;
+            }
         }
         put(&mut report, "numOrphanDocs", 0)?;
         let taken = self.engine.sizes(&*self.reading.view, collection)?;
@@ -125,7 +134,8 @@ impl EngineCollections {
             }
         };
         let id = IndexSpec::id(collection.settings.collation.as_ref());
-        Ok(std::iter::once(report(&id)).chain(collection.indexes.iter().map(|index| report(&index.spec))).collect())
+        let id = (collection.implicit_indexes() > 0).then_some(id);
+        Ok(id.iter().map(report).chain(collection.indexes.iter().map(|index| report(&index.spec))).collect())
     }
 }
 

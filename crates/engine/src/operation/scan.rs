@@ -123,7 +123,11 @@ impl Inner {
         context: &Context,
     ) -> Result<Option<Rows>> {
         let default = collection.settings.collation.as_ref();
-        let plain = query.hint.is_none() && query.min.is_none() && query.max.is_none() && query.skip == 0;
+        let plain = collection.settings.series.is_none()
+            && query.hint.is_none()
+            && query.min.is_none()
+            && query.max.is_none()
+            && query.skip == 0;
         let id = exact_id(&query.filter).filter(|_| plain && same_collation(parsed.collator.as_ref(), default));
         let Some(id) = id else { return Ok(None) };
         let mut encoded = Vec::with_capacity(24);

@@ -74,7 +74,9 @@ impl Inner {
             return Ok(Sizes::default());
         }
         let totals = self.totals(view, collection.id)?;
-        let count = totals.count.max(0) as u64;
+        // A time series has a key for each bucket and loose measurement, and index entries for groups.
+        let rows = if collection.settings.series.is_some() { totals.buckets } else { totals.count };
+        let count = rows.max(0) as u64;
         let record_key = if collection.settings.clustered { 24 } else { 8 };
         let keys = count * (keyspace::RECORD_PREFIX_BYTES as u64 + record_key + ENTRY_OVERHEAD_BYTES);
         let storage_bytes = pages(totals.size_bytes.max(0) as u64 + keys);
@@ -84,7 +86,7 @@ impl Inner {
             pages(found.map_or(0.0, |entry| entry.1 * count as f64).round() as u64)
         };
         let mut indexes = Vec::new();
-        if !collection.settings.clustered {
+        if collection.implicit_indexes() > 0 {
             indexes.push((ID_INDEX_NAME.to_owned(), size(collection.id)));
         }
         indexes.extend(collection.indexes.iter().map(|index| (index.spec.name().to_owned(), size(index.id))));

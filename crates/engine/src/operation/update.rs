@@ -11,6 +11,7 @@ use crate::database::{Engine, Inner, Written};
 use crate::document::{get, validated};
 use crate::error::{Code, Error, Result};
 use crate::namespace::Namespace;
+use crate::series::Change;
 use crate::statement::{BLOCKED, Statement, UpdateKind, id_of};
 use crate::update;
 use bson::oid::ObjectId;
@@ -141,6 +142,10 @@ impl Inner {
         statement_id: u32,
     ) -> Result<Written<StatementReply>> {
         let collection = self.reading_for_write(context)?.0.catalog.get(&update.namespace).cloned();
+        let series = collection.as_ref().filter(|collection| collection.settings.series.is_some());
+        if let Some(series) = series {
+            return self.update_series(context, series, statement);
+        }
         let mut prepared = self.prepare_update(statement, collection.as_deref())?;
         prepared.bypass_validation = update.bypass_document_validation;
         if statement.multi {
@@ -160,6 +165,25 @@ impl Inner {
             Done::Before(record) => StatementReply::from_record(&record),
         };
         Ok(Written { reply, ticket })
+    }
+
+    /// Changes the meta values of a time series.
+    fn update_series(
+        self: &Arc<Inner>,
+        context: &Context,
+        collection: &Arc<Collection>,
+        statement: &UpdateStatement,
+    ) -> Result<Written<StatementReply>> {
+        crate::series::check_update(collection, statement)?;
+        let prepared = self.prepare_update(statement, Some(collection))?;
+        let environment = &prepared.parsed.environment;
+        let change =
+            |before: &RawDocument| prepared.update.apply(before, &update::UpdateContext::new(environment, None));
+        let change = Change::Update(&change);
+        let done = self.change_measurements(context, collection, &statement.query, true, &change, None)?;
+        let reply =
+            StatementReply { n: done.reply.matched, n_modified: done.reply.changed, ..StatementReply::default() };
+        Ok(Written { reply, ticket: done.ticket })
     }
 
     /// Parses one update.

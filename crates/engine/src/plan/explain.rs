@@ -135,6 +135,15 @@ fn append_own(document: &mut RawDocumentBuf, node: &Node) -> Result<()> {
             append(document, "indexName", RawBsonRef::String(crate::index::ID_INDEX_NAME))
         }
         Node::IndexScan(scan) => append_scan(document, scan),
+        Node::Series(scan) | Node::SeriesFetch { within: scan, .. } => {
+            if let Some(filter) = &scan.filter {
+                append(document, "filter", RawBsonRef::Document(&filter.root().describe()))?;
+            }
+            match node {
+                Node::Series(scan) if scan.is_bounded => append_scan(document, &scan.scan),
+                _ => append(document, "direction", RawBsonRef::String("forward")),
+            }
+        }
         Node::Fetch { filter: Some(filter), .. } => {
             append(document, "filter", RawBsonRef::Document(&filter.root().describe()))
         }
@@ -312,8 +321,10 @@ fn append_counters(document: &mut RawDocumentBuf, node: &Node, counters: &Counte
             ("dupsDropped", counters.duplicates_dropped),
         ],
         Node::IdHack(_) => &[("keysExamined", counters.keys_examined), ("docsExamined", counters.docs_examined)],
-        Node::CollScan(_) => &[("docsExamined", counters.docs_examined)],
-        Node::Fetch { .. } => &[("docsExamined", counters.docs_examined), ("alreadyHasObj", 0)],
+        Node::CollScan(_) | Node::Series(_) => &[("docsExamined", counters.docs_examined)],
+        Node::Fetch { .. } | Node::SeriesFetch { .. } => {
+            &[("docsExamined", counters.docs_examined), ("alreadyHasObj", 0)]
+        }
         Node::Or { .. } | Node::SortMerge { .. } => {
             &[("dupsTested", counters.duplicates_tested), ("dupsDropped", counters.duplicates_dropped)]
         }

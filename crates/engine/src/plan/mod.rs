@@ -21,6 +21,7 @@ mod explain;
 mod key_range;
 mod node;
 mod order;
+mod series;
 mod shape;
 mod solve;
 mod sort;
@@ -38,6 +39,7 @@ use crate::error::{Error, Result};
 use crate::expression::Environment;
 use crate::filter::Filter;
 use crate::index::{IndexSpec, same_pattern};
+use crate::series::Series;
 use bson::{RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -55,6 +57,8 @@ pub struct Target {
     pub collator: Option<Arc<Collator>>,
     /// Its indexes, the one on `_id` first.
     pub indexes: Vec<IndexInfo>,
+    /// For a time series: its options. Then records are measurements of groups, and indexes lead to groups.
+    pub series: Option<Arc<Series>>,
     /// Whether `_id` can't be looked up.
     pub without_id_index: bool,
 }
@@ -81,6 +85,8 @@ pub enum IndexKind {
     Id,
     /// The records themselves, of a clustered collection.
     Clustered,
+    /// The order of a time series' groups.
+    Series,
 }
 
 /// What is asked.
@@ -238,6 +244,20 @@ impl IndexInfo {
     /// The index on `_id` of a collection.
     pub fn id(collection: u32, collator: Option<&Arc<Collator>>) -> IndexInfo {
         IndexInfo { id: collection, kind: IndexKind::Id, spec: Arc::new(IndexSpec::id(collator)), multikey: vec![0] }
+    }
+
+    /// The order of a time series' groups, seen as an index.
+    ///
+    /// # Errors
+    /// None in practice: the fields' names were checked when the collection was created.
+    pub fn series(collection: u32, series: &Series) -> Result<IndexInfo> {
+        let spec = IndexSpec::parse(&series.order_spec(), None)?;
+        Ok(IndexInfo {
+            id: collection,
+            kind: IndexKind::Series,
+            multikey: vec![0; spec.fields().len()],
+            spec: Arc::new(spec),
+        })
     }
 
     /// The records of a clustered collection, seen as an index.

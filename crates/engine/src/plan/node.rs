@@ -6,6 +6,8 @@ use super::{IndexInfo, IndexKind};
 use crate::document::collation::Collator;
 use crate::error::Result;
 use crate::filter::{Filter, Intervals};
+use crate::series::Series;
+use crate::series::group::Reading;
 use bson::{RawBson, RawDocumentBuf};
 use std::sync::Arc;
 
@@ -24,6 +26,15 @@ pub(crate) enum Node {
     Fetch {
         /// What is left to check.
         filter: Option<Filter>,
+        /// Where the keys come from.
+        child: Box<Node>,
+    },
+    /// Measurements of a time series, by the order of its groups.
+    Series(Box<SeriesScan>),
+    /// Measurements of the groups that keys lead to.
+    SeriesFetch {
+        /// What is read of them.
+        within: Box<SeriesScan>,
         /// Where the keys come from.
         child: Box<Node>,
     },
@@ -147,6 +158,34 @@ pub(crate) struct IndexScan {
     pub(crate) counts: bool,
 }
 
+/// A scan of the groups of a time series.
+#[derive(Clone, Debug)]
+pub(crate) struct SeriesScan {
+    /// The bounds of the groups' keys.
+    pub(crate) scan: IndexScan,
+    /// The series.
+    pub(crate) series: Arc<Series>,
+    /// What is read of the measurements.
+    pub(crate) reading: Arc<Reading>,
+    /// What they must match.
+    pub(crate) filter: Option<Filter>,
+    /// Whether there are bounds.
+    pub(crate) is_bounded: bool,
+    /// The order that it gives, if it does.
+    pub(crate) order: Option<SeriesOrder>,
+}
+
+/// How one series is read in the order of time.
+#[derive(Clone, Debug)]
+pub(crate) struct SeriesOrder {
+    /// Whether the latest come first.
+    pub(crate) descending: bool,
+    /// The bytes between which its groups' keys lie.
+    pub(crate) range: (Vec<u8>, Vec<u8>),
+    /// The bytes between which groups lie whose meta value is an array.
+    pub(crate) arrays: Option<(Vec<u8>, Vec<u8>)>,
+}
+
 /// A field of an index's stored key: a wildcard field is two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScanField {
@@ -213,7 +252,9 @@ impl Node {
             Node::IndexScan(scan) if scan.distinct.is_some() => "DISTINCT_SCAN",
             Node::IndexScan(scan) if scan.counts => "COUNT_SCAN",
             Node::IndexScan(_) => "IXSCAN",
-            Node::Fetch { .. } => "FETCH",
+            Node::Fetch { .. } | Node::SeriesFetch { .. } => "FETCH",
+            Node::Series(scan) if scan.is_bounded => "CLUSTERED_IXSCAN",
+            Node::Series(_) => "COLLSCAN",
             Node::Or { .. } => "OR",
             Node::SortMerge { .. } => "SORT_MERGE",
             Node::Sort { .. } => "SORT",
@@ -229,9 +270,10 @@ impl Node {
     /// The stages below.
     pub(crate) fn children(&self) -> Vec<&Node> {
         match self {
-            Node::Eof | Node::CollScan(_) | Node::IdHack(_) | Node::IndexScan(_) => Vec::new(),
+            Node::Eof | Node::CollScan(_) | Node::IdHack(_) | Node::IndexScan(_) | Node::Series(_) => Vec::new(),
             Node::Or { children } | Node::SortMerge { children, .. } => children.iter().collect(),
             Node::Fetch { child, .. }
+            | Node::SeriesFetch { child, .. }
             | Node::Sort { child, .. }
             | Node::Project { child, .. }
             | Node::Skip { child, .. }

@@ -30,6 +30,11 @@ impl Solution {
     pub(super) fn new(node: Node, is_ordered: bool, score: usize) -> Solution {
         Solution { node, is_ordered, score }
     }
+
+    /// How narrow its bounds look.
+    pub(super) fn rank(&self) -> usize {
+        self.score
+    }
 }
 
 /// All plans worth trying; the first is the best guess.
@@ -37,6 +42,11 @@ impl Solution {
 /// # Errors
 /// `BadValue` (2) for a hint on an index that is not there, `NoQueryExecutionPlans` (291) for one that can't answer.
 pub(crate) fn solve(target: &Target, query: &Query) -> Result<Vec<Solution>> {
+    if let Some(series) = &target.series {
+        let mut solutions = super::series::solve(target, series, query)?;
+        solutions.sort_by_key(|solution| std::cmp::Reverse(solution.score));
+        return Ok(solutions.into_iter().map(|solution| finish(target, query, solution)).collect());
+    }
     let hint = target.hint(query)?;
     let mut solutions = match (&query.key_range, hint) {
         (Some(range), _) => vec![super::key_range::solve(target, query, range)?],
@@ -162,7 +172,7 @@ fn fetched(node: Node, covered: bool, filter: Option<Filter>) -> Node {
 }
 
 /// Points first, then bounded fields.
-fn score(scan: &IndexScan) -> usize {
+pub(super) fn score(scan: &IndexScan) -> usize {
     let mut score = 1;
     for intervals in &scan.intervals {
         if super::bounds::is_point(intervals) {

@@ -52,6 +52,7 @@ impl Memory {
             clustered: false,
             collator: None,
             indexes: vec![IndexInfo::id(1, None)],
+            series: None,
             without_id_index: false,
         };
         for (number, spec) in indexes.iter().enumerate() {

@@ -87,7 +87,7 @@ pub fn plan(target: &Target, query: &Query, view: &dyn View, cache: &PlanCache) 
 pub(super) fn settings(target: &Target, query: &Query) -> Settings {
     Settings {
         collection: target.collection,
-        clustered: target.clustered,
+        clustered: target.clustered || target.series.is_some(),
         filter: query.filter.clone(),
         allow_disk_use: query.allow_disk_use,
         makes_documents: query.purpose != Purpose::Count,
@@ -187,7 +187,8 @@ fn score(candidate: &Candidate) -> f64 {
     let bonus = (1.0 / (10.0 * counters.works.max(1) as f64)).min(1e-4);
     let has = |holds: fn(&Node) -> bool| candidate.node.any(&holds);
     let mut score = 1.0 + productivity;
-    if !has(|node| matches!(node, Node::Fetch { .. } | Node::CollScan(_))) {
+    if !has(|node| matches!(node, Node::Fetch { .. } | Node::CollScan(_) | Node::Series(_) | Node::SeriesFetch { .. }))
+    {
         score += bonus;
     }
     if !has(|node| matches!(node, Node::Sort { .. })) {

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A store of ordered bytes: one writer at a time, any number of readers, durable commits in groups.
 ///
@@ -53,6 +53,7 @@ pub(super) struct Core {
     pub(super) fold: Fold,
     hooks: Mutex<Vec<Hook>>,
     pub(super) counters: Counters,
+    opened: Instant,
     /// The claim on the medium; dropped after all that uses it.
     _lock: Box<dyn Send + Sync>,
 }
@@ -258,6 +259,7 @@ impl Storage {
             fold: Fold::new(folded),
             hooks: Mutex::new(Vec::new()),
             counters: Counters::default(),
+            opened: Instant::now(),
             _lock: lock,
         });
         let threads = Arc::new(Threads {
@@ -370,6 +372,24 @@ impl Storage {
     #[cfg(test)]
     pub(super) fn core_for_tests(&self) -> Arc<Core> {
         self.core.clone()
+    }
+
+    /// Why nothing is written any more, after a failed flush.
+    pub fn failure(&self) -> Option<Error> {
+        self.core.progress.check().err()
+    }
+
+    /// The size of the overlay at which writers wait for the folder.
+    pub fn overlay_limit_bytes(&self) -> usize {
+        self.core.options.overlay_bytes.saturating_mul(2)
+    }
+
+    /// How long there has been something to fold: since the last fold, or since opening. Zero where all is folded.
+    pub fn checkpoint_age(&self) -> Duration {
+        if self.core.fold.folded() >= self.flushed() {
+            return Duration::ZERO;
+        }
+        self.core.fold.last().unwrap_or(self.core.opened).elapsed()
     }
 
     /// Counters and sizes.

@@ -30,6 +30,8 @@ struct FoldState {
     folded: Position,
     failed: Option<Error>,
     stopping: bool,
+    /// When the last fold was done.
+    last: Option<Instant>,
 }
 
 impl Fold {
@@ -53,6 +55,11 @@ impl Fold {
     /// How far the tables reach.
     pub(super) fn folded(&self) -> Position {
         self.state.lock().folded
+    }
+
+    /// When the last fold was done; none since opening.
+    pub(super) fn last(&self) -> Option<Instant> {
+        self.state.lock().last
     }
 
     /// The reason why the last fold failed, if it did.
@@ -89,6 +96,7 @@ impl Fold {
         state.frozen = None;
         state.failed = None;
         state.folded = reached.position;
+        state.last = Some(Instant::now());
     }
 
     fn failed(&self, error: Error) {

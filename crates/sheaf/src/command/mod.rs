@@ -1,10 +1,17 @@
-//! The subcommands that work on a model without a database.
+//! The subcommands, one file each.
 
 pub(crate) mod advise;
+pub(crate) mod backup;
+pub(crate) mod copy;
 pub(crate) mod demo;
+pub(crate) mod dump;
+pub(crate) mod export;
+pub(crate) mod import;
 pub(crate) mod model;
 pub(crate) mod plan;
+pub(crate) mod restore;
 pub(crate) mod token;
+pub(crate) mod top;
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;

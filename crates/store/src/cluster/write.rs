@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::options::{
     Delete, FindOneAndUpdate, InsertMany, InsertManyResult, Modifications, Update, UpdateResult, WriteError,
 };
-use bson::Document;
+use bson::{Document, RawDocumentBuf};
 use mongodb::error::{ErrorKind, IndexedWriteError};
 use mongodb::options::{
     DeleteOptions, FindOneAndDeleteOptions, FindOneAndReplaceOptions, FindOneAndUpdateOptions, InsertManyOptions,
@@ -48,6 +48,28 @@ fn which(after: bool) -> Option<ReturnDocument> {
     Some(if after { ReturnDocument::After } else { ReturnDocument::Before })
 }
 
+/// What an insert of many documents came to.
+fn inserted(
+    done: mongodb::error::Result<()>,
+    count: usize,
+    ordered: bool,
+    in_transaction: bool,
+) -> Result<InsertManyResult> {
+    let error = match done {
+        Ok(()) => return Ok(InsertManyResult { inserted: count as u64, ..InsertManyResult::default() }),
+        Err(error) => error,
+    };
+    let errors: Vec<WriteError> = match &*error.kind {
+        ErrorKind::InsertMany(many) if many.write_concern_error.is_none() && !in_transaction => {
+            many.write_errors.iter().flatten().map(failure).collect()
+        }
+        _ => Vec::new(),
+    };
+    let Some(first) = errors.iter().map(|failed| failed.index).min() else { return Err(error.into()) };
+    let inserted = if ordered { first } else { count - errors.len() };
+    Ok(InsertManyResult { inserted: inserted as u64, ids: Vec::new(), errors })
+}
+
 impl Cluster {
     pub(crate) async fn insert(
         &self,
@@ -67,19 +89,22 @@ impl Cluster {
             Some(session) => action.session(&mut session.session).await,
             None => action.await,
         };
-        let error = match done {
-            Ok(_) => return Ok(InsertManyResult { inserted: count as u64, ..InsertManyResult::default() }),
-            Err(error) => error,
-        };
-        let errors: Vec<WriteError> = match &*error.kind {
-            ErrorKind::InsertMany(many) if many.write_concern_error.is_none() && !in_transaction => {
-                many.write_errors.iter().flatten().map(failure).collect()
-            }
-            _ => Vec::new(),
-        };
-        let Some(first) = errors.iter().map(|failed| failed.index).min() else { return Err(error.into()) };
-        let inserted = if options.ordered { first } else { count - errors.len() };
-        Ok(InsertManyResult { inserted: inserted as u64, ids: Vec::new(), errors })
+        inserted(done.map(drop), count, options.ordered, in_transaction)
+    }
+
+    pub(crate) async fn insert_raw(
+        &self,
+        collection: &Collection,
+        documents: Vec<RawDocumentBuf>,
+        options: InsertMany,
+    ) -> Result<InsertManyResult> {
+        let count = documents.len();
+        let mut given = InsertManyOptions::default();
+        given.ordered = Some(options.ordered);
+        given.bypass_document_validation = only_if(options.bypass_document_validation);
+        let collection = self.of(collection).clone_with_type::<RawDocumentBuf>();
+        let done = collection.insert_many(documents).with_options(given).await;
+        inserted(done.map(drop), count, options.ordered, false)
     }
 
     pub(crate) async fn update(

@@ -8,7 +8,7 @@ use crate::options::{
     BulkWrite, BulkWriteResult, Delete, FindOneAndUpdate, InsertMany, InsertManyResult, Modifications, Update,
     UpdateResult, WriteError, WriteModel,
 };
-use bson::{Bson, Document, RawBson};
+use bson::{Bson, Document, RawBson, RawDocumentBuf};
 use engine::operation::{
     DeleteStatement, FindAndModify, Insert, MAX_WRITE_BATCH, Modification, Query, UpdateStatement,
 };
@@ -55,13 +55,24 @@ impl Embedded {
         options: InsertMany,
         session: Option<&mut EmbeddedSession>,
     ) -> Result<InsertManyResult> {
+        let documents = documents.iter().map(raw).collect::<Result<_>>()?;
+        self.insert_raw(collection, documents, options, session).await
+    }
+
+    pub(crate) async fn insert_raw(
+        &self,
+        collection: &Collection,
+        documents: Vec<RawDocumentBuf>,
+        options: InsertMany,
+        session: Option<&mut EmbeddedSession>,
+    ) -> Result<InsertManyResult> {
         let context = context(session);
         let mut done = InsertManyResult::default();
         let mut last = None;
         for (number, chunk) in documents.chunks(MAX_WRITE_BATCH).enumerate() {
             let insert = Insert {
                 namespace: namespace(collection)?,
-                documents: chunk.iter().map(raw).collect::<Result<_>>()?,
+                documents: chunk.to_vec(),
                 ordered: options.ordered,
                 bypass_document_validation: options.bypass_document_validation,
                 statement_ids: Vec::new(),

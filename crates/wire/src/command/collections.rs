@@ -219,12 +219,41 @@ fn list(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let batch_size = batch_size(ctx, arguments.cursor)?;
     let context = ctx.engine_context();
     let collections = ctx.shared.engine.list_collections(&context, ctx.database())?;
-    let documents = collections.iter().map(|info| entry(info, arguments.name_only.0)).collect();
+    let name_only = arguments.name_only.0;
+    let buckets = collections.iter().filter(|info| info.collection.settings.series.is_some());
+    let buckets = buckets.map(|info| buckets_entry(info, name_only));
+    let documents = collections.iter().map(|info| entry(info, name_only)).chain(buckets).collect();
     let filter = to_owned(arguments.filter).unwrap_or_default();
     let documents = ctx.shared.engine.matching(&filter, documents)?;
     let namespace = Namespace { database: ctx.database().to_owned(), collection: "$cmd.listCollections".to_owned() };
     let batch = ctx.shared.engine.listing(&context, namespace, documents, batch_size)?;
     write_batch(reply, "firstBatch", &batch)
+}
+
+/// The buckets of a time series, as `listCollections` shows them.
+fn buckets_entry(info: &CollectionInfo, name_only: bool) -> RawDocumentBuf {
+    let collection = &info.collection;
+    let mut entry = Writer::new();
+    entry.put("name", format!("system.buckets.{}", collection.namespace.collection).as_str());
+    entry.put("type", "collection");
+    if name_only {
+        return entry.finish_document();
+    }
+    entry.begin("options");
+    entry.begin("validator");
+    entry.begin("$jsonSchema");
+    entry.put("bsonType", "object");
+    entry.put_strings("required", ["_id", "control", "data"]);
+    entry.end();
+    entry.end();
+    entry.put("clusteredIndex", true);
+    entry.put_all(&collection.options);
+    entry.end();
+    entry.begin("info");
+    entry.put("readOnly", false);
+    entry.put("uuid", RawBinaryRef { subtype: BinarySubtype::Uuid, bytes: &collection.uuid });
+    entry.end();
+    entry.finish_document()
 }
 
 /// A collection as `listCollections` shows it.
@@ -245,11 +274,11 @@ fn entry(info: &CollectionInfo, name_only: bool) -> RawDocumentBuf {
     entry.put("options", &collection.options);
     entry.begin("info");
     entry.put("readOnly", is_view);
-    if !is_view {
+    if !is_view && collection.settings.series.is_none() {
         entry.put("uuid", RawBinaryRef { subtype: BinarySubtype::Uuid, bytes: &collection.uuid });
     }
     entry.end();
-    if !is_view && !collection.settings.clustered {
+    if !is_view && collection.implicit_indexes() > 0 {
         entry.put("idIndex", &super::indexes::id_index(collection));
     }
     entry.finish_document()

@@ -118,6 +118,7 @@ fn drop<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         let arguments = DropArguments::parse(ctx)?;
         ctx.check_uuid(&namespace, arguments.uuid)?;
         let which = which(arguments.index)?;
+        let namespace = ctx.shared.engine.series_of_buckets(&namespace).unwrap_or(namespace);
         let were = ctx.shared.engine.drop_indexes(&ctx.engine_context(), &namespace, &which)?.durable().await?;
         reply.put("nIndexesWas", were as i32);
         if matches!(which, DropIndexes::All) {
@@ -148,7 +149,8 @@ fn list(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let arguments = ListArguments::parse(ctx)?;
     let batch_size = super::collections::batch_size(ctx, arguments.cursor)?;
     let context = ctx.engine_context();
-    let info = ctx.shared.engine.collection(&context, &namespace)?;
+    let shown = ctx.shared.engine.series_of_buckets(&namespace).unwrap_or_else(|| namespace.clone());
+    let info = ctx.shared.engine.collection(&context, &shown)?;
     let collection = &info.collection;
     if collection.is_view() {
         let message = format!("Namespace {namespace} is a view, not a collection");
@@ -162,7 +164,8 @@ fn list(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
             index.put("clustered", true);
             documents.push(index.finish_document());
         }
-        Err(_) => documents.push(id_index(collection)),
+        Err(_) if collection.implicit_indexes() > 0 => documents.push(id_index(collection)),
+        Err(_) => {}
     }
     documents.extend(collection.indexes.iter().map(|index| index.spec.document().to_owned()));
     let name = Namespace { database: namespace.database.clone(), collection: namespace.collection.clone() };

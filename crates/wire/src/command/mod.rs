@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod arguments;
+mod backup;
 mod bulk_write;
 mod capped;
 mod coll_mod;
@@ -260,6 +261,7 @@ pub static TABLE: &[&Command] = &[
     &sasl::START,
     &server_status::COMMAND,
     &parameters::SET_PARAMETER,
+    &backup::COMMAND,
     &sessions::START_SESSION,
     &top::COMMAND,
     &update::COMMAND,

@@ -45,6 +45,7 @@ static SECTIONS: &[(&str, bool, Section)] = &[
     }),
     ("repl", true, replication),
     ("security", true, security),
+    ("sheaf", true, sheaf),
     ("storageEngine", true, storage_engine),
     ("transactions", true, transactions),
 ];
@@ -217,6 +218,35 @@ fn security(ctx: &Context<'_>, reply: &mut Writer) -> Result<()> {
         reply.end();
     }
     reply.end();
+    reply.end();
+    Ok(())
+}
+
+/// What only this server has: the log, the overlay, the tables, and documents on their way to the limit.
+fn sheaf(ctx: &Context<'_>, reply: &mut Writer) -> Result<()> {
+    let storage = ctx.shared.engine.storage();
+    let now = storage.statistics();
+    for (name, value) in [
+        ("overlayBytes", now.overlay_bytes),
+        ("overlayLimitBytes", storage.overlay_limit_bytes() as u64),
+        ("logBytes", now.log_bytes),
+        ("logWrittenBytes", now.log_written_bytes),
+        ("tableBytes", now.table_bytes),
+        ("commits", now.commits),
+        ("flushes", now.flushes),
+        ("folds", now.folds),
+        ("foldsFailed", now.folds_failed),
+        ("writerWaits", now.writer_waits),
+        ("position", now.flushed),
+        ("oldestPosition", now.oldest),
+    ] {
+        reply.put(name, value as i64);
+    }
+    reply.put("checkpointAgeSeconds", storage.checkpoint_age().as_secs_f64());
+    reply.begin("largeDocuments");
+    for large in ctx.shared.engine.large_documents()? {
+        reply.put(&large.namespace.to_string(), large.bytes as i64);
+    }
     reply.end();
     Ok(())
 }

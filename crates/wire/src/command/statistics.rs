@@ -78,9 +78,14 @@ fn collection(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     }
     let totals = info.as_ref().map(|info| info.totals).unwrap_or_default();
     put_size(reply, "size", totals.size_bytes / scale);
-    put_size(reply, "count", totals.count);
-    if totals.count > 0 {
-        put_size(reply, "avgObjSize", totals.size_bytes / totals.count);
+    let series = info.as_ref().map(|info| ctx.shared.engine.series_stats(&info.collection)).transpose()?.flatten();
+    if let Some(series) = series {
+        reply.put("timeseries", &series);
+    } else {
+        put_size(reply, "count", totals.count);
+        if totals.count > 0 {
+            put_size(reply, "avgObjSize", totals.size_bytes / totals.count);
+        }
     }
     put_size(reply, "numOrphanDocs", 0);
     let sizes = match &info {
@@ -149,6 +154,10 @@ fn data(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     };
     let namespace = engine::Namespace::new(database, collection)?;
     let totals = match ctx.shared.engine.collection(&ctx.engine_context(), &namespace) {
+        Ok(info) if info.collection.settings.series.is_some() => {
+            let message = format!("Namespace {namespace} is a time-series collection");
+            return Err(Error::new(Code::COMMAND_NOT_SUPPORTED_ON_VIEW, message));
+        }
         Ok(info) => info.totals,
         Err(error) if error.code == Code::NAMESPACE_NOT_FOUND => engine::Totals::default(),
         Err(error) => return Err(error),

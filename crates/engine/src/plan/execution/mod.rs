@@ -8,6 +8,8 @@ mod fetch;
 mod index;
 mod merge;
 mod record;
+mod series;
+mod series_order;
 mod simple;
 mod sort;
 mod spill;
@@ -172,6 +174,13 @@ pub(crate) fn start(node: &Node, settings: &Settings) -> Running {
         Node::IdHack(read) => Running::new(record::PointRead::new(read)),
         Node::IndexScan(scan) => Running::new(index::KeyScan::new(scan, settings)),
         Node::Fetch { filter, child } => Running::new(fetch::Fetch::new(settings, filter.clone(), *below(child))),
+        Node::Series(scan) => match &scan.order {
+            Some(order) => Running::new(series_order::OrderedScan::new(settings.collection, scan, order)),
+            None => Running::new(series::GroupScan::new(settings.collection, scan)),
+        },
+        Node::SeriesFetch { within, child } => {
+            Running::new(series::GroupFetch::new(settings.collection, within, *below(child)))
+        }
         Node::Or { children } => {
             Running::new(merge::Union::new(children.iter().map(|child| start(child, settings)).collect()))
         }
