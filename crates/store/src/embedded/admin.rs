@@ -138,7 +138,10 @@ impl Embedded {
                 index.insert("clustered", true);
                 all.push(index);
             }
-            Err(_) => all.push(doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }),
+            Err(_) if info.collection.implicit_indexes() > 0 => {
+                all.push(doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" });
+            }
+            Err(_) => {}
         }
         for index in &info.collection.indexes {
             all.push(Document::try_from(index.spec.document())?);
