@@ -2,7 +2,8 @@
 //!
 //! A model is written in KDL ([`language`]), read into a typed [`Model`] and printed as canonical JSON. Everything else
 //! works from the typed model: [`plan`] chooses indexes and shard keys, [`advise`] compares designs by their cost,
-//! [`diff`] says what a change of the model means for a live database, [`keep`] turns a change of a document into the
+//! [`diff`] says what a change of the model means for a live database, [`observe`] looks at one,
+//! [`lint`] judges it and [`infer`] writes a model of it, [`keep`] turns a change of a document into the
 //! effects that keep copies and counters exact.
 //!
 //! This crate must not know bytes on disk, sockets, or any domain.
@@ -11,10 +12,12 @@ pub mod advise;
 pub mod check;
 pub mod diff;
 pub mod error;
+pub mod infer;
 pub mod keep;
 pub mod language;
-
+pub mod lint;
 pub mod model;
+pub mod observe;
 pub mod plan;
 pub mod problem;
 pub mod shape;

@@ -30,6 +30,12 @@ enum Command {
     Advise(command::advise::Arguments),
     /// Plan the indexes and shard keys of a model
     Plan(command::plan::Arguments),
+    /// Find what hurts in a live database, or will
+    Lint(Box<command::lint::Arguments>),
+    /// Write a model of what a live database holds and is asked
+    Infer(command::infer::Arguments),
+    /// Keep a model true on a deployment that others write to
+    Keep(command::keep::Arguments),
     /// Make and take back bearer tokens of the HTTP API
     Token(command::token::Arguments),
     /// Write collections to a folder of BSON files, as mongodump does
@@ -63,6 +69,9 @@ fn main() -> ExitCode {
         Command::Copy(arguments) => return command::copy::run(arguments),
         Command::Backup(arguments) => return command::backup::run(arguments),
         Command::Top(arguments) => return command::top::run(arguments),
+        Command::Lint(arguments) => return command::lint::run(*arguments),
+        Command::Infer(arguments) => return command::infer::run(arguments),
+        Command::Keep(arguments) => return command::keep::run(arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

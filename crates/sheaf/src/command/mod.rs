@@ -7,6 +7,9 @@ pub(crate) mod demo;
 pub(crate) mod dump;
 pub(crate) mod export;
 pub(crate) mod import;
+pub(crate) mod infer;
+pub(crate) mod keep;
+pub(crate) mod lint;
 pub(crate) mod model;
 pub(crate) mod plan;
 pub(crate) mod restore;
@@ -40,6 +43,12 @@ pub(crate) fn load(path: &Path) -> Result<::model::Checked, ExitCode> {
 /// The terminal's width, as far as the environment tells.
 fn width() -> usize {
     std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(100).clamp(40, 200)
+}
+
+/// Runs a subcommand that waits for a database.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| format!("can't start: {error}"))?;
+    runtime.block_on(work)
 }
 
 /// Writes to standard output; a reader that has gone away ends the program quietly.

@@ -1,0 +1,441 @@
+//! Carrying out effects on a deployment.
+
+use super::super::Keeper;
+use super::super::effect::{Change, Effect, Extreme, Fill, Mirror, Newest, Referrers, Spread, Step};
+use super::super::value::tree;
+use super::lease::Lease;
+use super::records::{RECORDS, image, number, raw, record_id, shares};
+use super::{Key, now_ms};
+use crate::language::reference::OnDelete;
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use store::{Aggregate, BulkWrite, Collection, Find, Result, Session, Store, Update, WriteModel};
+
+/// The most copies or references that one transaction changes.
+const MANY: i64 = 300;
+
+pub(super) struct Carrier<'k> {
+    pub(super) store: &'k Store,
+    pub(super) database: &'k str,
+    pub(super) keeper: &'k Keeper,
+    pub(super) lease: &'k Lease,
+}
+
+impl Carrier<'_> {
+    fn collection(&self, name: &str) -> Collection {
+        self.store.collection(self.database, name)
+    }
+
+    async fn images(
+        &self,
+        (collection, id): &Key,
+        mut session: Option<&mut Session>,
+    ) -> Result<(Option<RawDocumentBuf>, Option<RawDocumentBuf>)> {
+        let by_id = doc! { "_id": id.clone() };
+        let now = self.collection(collection).find_one(by_id, session.as_deref_mut()).await?;
+        let by_record = doc! { "_id": record_id(collection, id) };
+        let record = self.collection(RECORDS).find_one(by_record, session).await?;
+        Ok((image(record.as_ref())?, now.as_ref().map(raw).transpose()?))
+    }
+
+    /// What may be many is written first, in bounded transactions: copies of a document, and references to one that is gone.
+    pub(super) async fn before_record(&self, key: &Key) -> Result<u64> {
+        let (before, now) = self.images(key, None).await?;
+        let mut effects = 0;
+        for effect in self.keeper.others(&key.0, before.as_deref(), now.as_deref(), false)? {
+            effects += match effect {
+                Effect::Spread { spread, .. } => self.spread(&spread, key).await?,
+                Effect::Referrers { rule, id } if now.is_none() => self.referrers(&rule, &tree(id)?, key).await?,
+                _ => 0,
+            };
+        }
+        Ok(effects)
+    }
+
+    /// One transaction: documents as they are, their records, the effects of the differences, the token.
+    pub(super) async fn batch(&self, keys: &[Key], token: Option<Document>) -> Result<u64> {
+        let mut session = self.store.start_session().await?;
+        session.start_transaction().await?;
+        let done = self.batch_in(keys, token, &mut session).await;
+        match done {
+            Ok(effects) => session.commit_transaction().await.map(|()| effects),
+            Err(error) => {
+                // The error of the body matters; the transaction is over either way.
+                let _ = session.abort_transaction().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn batch_in(&self, keys: &[Key], token: Option<Document>, session: &mut Session) -> Result<u64> {
+        self.lease.check(self.store, token, session).await?;
+        let mut count = 0;
+        for key in keys {
+            count += self.document(key, session).await?;
+        }
+        Ok(count)
+    }
+
+    async fn document(&self, key: &Key, session: &mut Session) -> Result<u64> {
+        let (collection, id) = key;
+        let (before, now) = self.images(key, Some(&mut *session)).await?;
+        let mut count = 0;
+        if let Some(now) = &now {
+            let own = self.keeper.own(collection, before.as_deref(), Some(now), false, now_ms())?;
+            for effect in own {
+                if let Effect::Fill(fill) = effect {
+                    count += self.fill(&fill, key, session).await?;
+                }
+            }
+            if before.is_none() {
+                count += self.adopt(collection, id, session).await?;
+            }
+        }
+        let effects = self.keeper.others(collection, before.as_deref(), now.as_deref(), false)?;
+        if before.is_some() && now.is_some() && effects.is_empty() {
+            return Ok(count);
+        }
+        for effect in effects {
+            count += self.effect(effect, session).await?;
+        }
+        self.record(key, now.as_ref(), session).await?;
+        Ok(count)
+    }
+
+    async fn record(&self, (collection, id): &Key, now: Option<&RawDocumentBuf>, session: &mut Session) -> Result<()> {
+        let records = self.collection(RECORDS);
+        let by_id = doc! { "_id": record_id(collection, id) };
+        let Some(now) = now else {
+            records.delete_one(by_id, Some(session)).await?;
+            return Ok(());
+        };
+        let shares = shares(self.keeper, collection, Some(now))?;
+        let record = doc! { "image": Document::try_from(&**now)?, "shares": shares };
+        let upsert = Update { upsert: true, ..Update::default() };
+        records.replace_one(by_id, record, upsert, Some(session)).await?;
+        Ok(())
+    }
+
+    /// A parent that is new here gets what its children's records say, and the newest of them.
+    async fn adopt(&self, collection: &str, id: &Bson, session: &mut Session) -> Result<u64> {
+        let mut set = Document::new();
+        let prefix = format!("{collection}.");
+        let pipeline = vec![
+            doc! { "$match": { "shares.p": id.clone() } },
+            doc! { "$unwind": "$shares" },
+            doc! { "$match": { "shares.p": id.clone() } },
+            doc! { "$group": { "_id": "$shares.k", "v": { "$sum": "$shares.v" } } },
+        ];
+        let cursor = self.collection(RECORDS).aggregate(pipeline, Aggregate::default(), Some(&mut *session)).await?;
+        for group in cursor.collect(Some(&mut *session)).await? {
+            if let (Ok(name), Some(value)) = (group.get_str("_id"), group.get("v"))
+                && let Some(field) = name.strip_prefix(&prefix)
+            {
+                set.insert(field, value.clone());
+            }
+        }
+        let mut unset = Document::new();
+        for kept in self.keeper.kept(collection) {
+            match &kept.rule {
+                super::super::KeptRule::Number => {
+                    if !set.contains_key(&kept.field) {
+                        set.insert(kept.field.clone(), 0_i64);
+                    }
+                }
+                super::super::KeptRule::Extreme(rule) => {
+                    put(&mut set, &mut unset, &kept.field, self.extreme(rule, id, session).await?);
+                }
+                super::super::KeptRule::Newest(rule) => {
+                    put(&mut set, &mut unset, &kept.field, self.newest(rule, id, session).await?);
+                }
+            }
+        }
+        self.write_parent(collection, id, set, unset, session).await
+    }
+
+    async fn write_parent(
+        &self,
+        collection: &str,
+        id: &Bson,
+        set: Document,
+        unset: Document,
+        session: &mut Session,
+    ) -> Result<u64> {
+        let mut update = Document::new();
+        if !set.is_empty() {
+            update.insert("$set", set);
+        }
+        if !unset.is_empty() {
+            update.insert("$unset", unset);
+        }
+        if update.is_empty() {
+            return Ok(0);
+        }
+        let by_id = doc! { "_id": id.clone() };
+        let done = self.collection(collection).update_one(by_id, update, Update::default(), Some(session)).await?;
+        Ok(done.modified)
+    }
+
+    async fn effect(&self, effect: Effect, session: &mut Session) -> Result<u64> {
+        match effect {
+            Effect::Parent { collection, id, change } => {
+                let id = tree(id)?;
+                let (mut set, mut unset) = (Document::new(), Document::new());
+                match change {
+                    Change::Add { field, amount } => {
+                        let by_id = doc! { "_id": id };
+                        let inc = doc! { "$inc": { field: number(amount) } };
+                        let parents = self.collection(&collection);
+                        return Ok(parents.update_one(by_id, inc, Update::default(), Some(session)).await?.modified);
+                    }
+                    Change::Extreme { rule, .. } => {
+                        put(&mut set, &mut unset, &rule.field, self.extreme(&rule, &id, session).await?);
+                    }
+                    Change::Newest { rule, .. } => {
+                        put(&mut set, &mut unset, &rule.field, self.newest(&rule, &id, session).await?);
+                    }
+                }
+                self.write_parent(&collection, &id, set, unset, session).await
+            }
+            Effect::Mirror(mirror) => self.mirror(mirror, session).await,
+            Effect::Roll { collection, key, documents, amounts } => {
+                let key = Document::try_from(&*key)?;
+                let mut inc = doc! { "_documents": documents };
+                for (name, amount) in amounts {
+                    inc.insert(name, number(amount));
+                }
+                let upsert = Update { upsert: true, ..Update::default() };
+                let groups = self.collection(&collection);
+                let by_key = doc! { "_id": key.clone() };
+                let update = doc! { "$inc": inc, "$setOnInsert": key };
+                groups.update_one(by_key.clone(), update, upsert, Some(&mut *session)).await?;
+                let mut empty = by_key;
+                empty.insert("_documents", 0);
+                groups.delete_one(empty, Some(session)).await?;
+                Ok(1)
+            }
+            // A deployment's other writers are not refused; what may be many was written before.
+            Effect::Refuse { .. } | Effect::Set { .. } | Effect::Fill(_) => Ok(0),
+            Effect::Spread { .. } | Effect::Referrers { .. } => Ok(0),
+        }
+    }
+
+    fn of_parent(by: &str, parent: &Bson, filter: &RawDocumentBuf) -> Result<Document> {
+        let mut query = Document::try_from(&**filter)?;
+        query.insert(by, parent.clone());
+        Ok(query)
+    }
+
+    async fn extreme(&self, rule: &Extreme, parent: &Bson, session: &mut Session) -> Result<Option<Bson>> {
+        let mut query = Self::of_parent(&rule.by, parent, &rule.filter)?;
+        query.insert(rule.path.clone(), doc! { "$ne": Bson::Null });
+        let sort = Some(doc! { &rule.path: if rule.largest { -1 } else { 1 } });
+        let options = Find { sort, limit: 1, projection: Some(doc! { &rule.path: 1 }), ..Find::default() };
+        let found = self.collection(&rule.children).find(query, options, Some(session)).await?;
+        Ok(found.first().and_then(|child| at(child, &rule.path)).cloned())
+    }
+
+    async fn newest(&self, rule: &Newest, parent: &Bson, session: &mut Session) -> Result<Option<Bson>> {
+        let query = Self::of_parent(&rule.by, parent, &rule.filter)?;
+        let direction = if rule.descending { 1 } else { -1 };
+        let sort = Some(doc! { &rule.order: direction, "_id": direction });
+        let limit = rule.keep.unwrap_or(1) as i64;
+        let found = self
+            .collection(&rule.children)
+            .find(query, Find { sort, limit, ..Find::default() }, Some(session))
+            .await?;
+        let copies: Vec<Bson> = found
+            .iter()
+            .map(|child| {
+                let mut copy = doc! { "_id": child.get("_id").cloned().unwrap_or(Bson::Null) };
+                for (name, path) in &rule.fields {
+                    if let Some(value) = at(child, path) {
+                        copy.insert(name.clone(), value.clone());
+                    }
+                }
+                Bson::Document(copy)
+            })
+            .collect();
+        Ok(match rule.keep {
+            Some(_) => Some(Bson::Array(copies)),
+            None => copies.into_iter().next(),
+        })
+    }
+
+    async fn mirror(&self, mirror: Mirror, session: &mut Session) -> Result<u64> {
+        let edges = self.collection(&mirror.collection);
+        let ends = doc! { &mirror.ends.0: tree(mirror.from)?, &mirror.ends.1: tree(mirror.to)? };
+        let Some(fields) = mirror.fields else { return edges.delete_one(ends, Some(session)).await };
+        let upsert = Update { upsert: true, ..Update::default() };
+        let mut update = doc! { "$setOnInsert": { "_id": bson::oid::ObjectId::new() } };
+        if !fields.is_empty() {
+            update.insert("$set", fields);
+        }
+        let done = edges.update_one(ends, update, upsert, Some(session)).await?;
+        Ok(done.modified + u64::from(done.upserted.is_some()))
+    }
+
+    /// Copies from the source as this transaction sees it, so that a copy made now and a change of the source conflict.
+    async fn fill(&self, fill: &Fill, (collection, id): &Key, session: &mut Session) -> Result<u64> {
+        let by_id = doc! { "_id": tree(fill.id.clone())? };
+        let Some(source) = self.collection(&fill.source).find_one(by_id, Some(&mut *session)).await? else { return Ok(0) };
+        let mut path = String::new();
+        for step in &fill.place.0 {
+            match step {
+                Step::Name(name) => path.push_str(&format!("{name}.")),
+                Step::Index(index) => path.push_str(&format!("{index}.")),
+            }
+        }
+        let mut set = Document::new();
+        for (name, from) in &fill.fields {
+            if let Some(value) = at(&source, from) {
+                set.insert(format!("{path}{name}"), value.clone());
+            }
+        }
+        self.write_parent(collection, id, set, Document::new(), session).await
+    }
+
+    /// Brings all copies of a document to what it is, a bounded number in each transaction.
+    async fn spread(&self, spread: &Spread, (collection, id): &Key) -> Result<u64> {
+        let mut effects = 0;
+        let mut last: Option<Bson> = None;
+        loop {
+            let mut session = self.store.start_session().await?;
+            session.start_transaction().await?;
+            let page = self.spread_page(spread, collection, id, last.clone(), &mut session).await;
+            let (next, changed) = match page {
+                Ok(page) => {
+                    session.commit_transaction().await?;
+                    page
+                }
+                Err(error) => {
+                    let _ = session.abort_transaction().await; // the page's error matters
+                    if error.has_label("TransientTransactionError") {
+                        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                        continue;
+                    }
+                    return Err(error);
+                }
+            };
+            effects += changed;
+            let Some(next) = next else { return Ok(effects) };
+            last = Some(next);
+        }
+    }
+
+    /// One page of holders, by `_id`; the last one's, if there may be more.
+    async fn spread_page(
+        &self,
+        spread: &Spread,
+        source: &str,
+        id: &Bson,
+        after: Option<Bson>,
+        session: &mut Session,
+    ) -> Result<(Option<Bson>, u64)> {
+        self.lease.check(self.store, None, session).await?;
+        let by_id = doc! { "_id": id.clone() };
+        let Some(source) = self.collection(source).find_one(by_id, Some(&mut *session)).await? else {
+            return Ok((None, 0));
+        };
+        let holders = self.collection(&spread.holders);
+        let mut query = doc! { &spread.via: id.clone() };
+        if let Some(after) = after {
+            query.insert("_id", doc! { "$gt": after });
+        }
+        let options = Find {
+            sort: Some(doc! { "_id": 1 }),
+            limit: MANY,
+            projection: Some(doc! { "_id": 1 }),
+            ..Find::default()
+        };
+        let found = holders.find(query, options, Some(&mut *session)).await?;
+        if found.is_empty() {
+            return Ok((None, 0));
+        }
+        let (update, options) = copy_update(spread, id, &source);
+        let write = |holder: &Document| WriteModel::Update {
+            filter: doc! { "_id": holder.get("_id").cloned().unwrap_or(Bson::Null) },
+            update: update.clone().into(),
+            many: false,
+            options: options.clone(),
+        };
+        let models = found.iter().map(write).collect();
+        let done = holders.bulk_write(models, BulkWrite::default(), Some(session)).await?.ok()?;
+        let last = found.last().and_then(|holder| holder.get("_id")).cloned();
+        Ok((last.filter(|_| found.len() as i64 == MANY), done.modified))
+    }
+
+    /// What a delete does to the documents that refer to what is gone.
+    async fn referrers(&self, rule: &Referrers, id: &Bson, key: &Key) -> Result<u64> {
+        let referring = self.collection(&rule.collection);
+        let query = doc! { &rule.path: id.clone() };
+        // It may be there again.
+        if self.collection(&key.0).count(doc! { "_id": id.clone() }, None).await? > 0 {
+            return Ok(0);
+        }
+        match rule.on_delete {
+            OnDelete::Cascade => referring.delete_many(query, None).await,
+            OnDelete::Nullify if rule.many => {
+                let pull = doc! { "$pull": { &rule.path: id.clone() } };
+                Ok(referring.update_many(query, pull, Update::default(), None).await?.modified)
+            }
+            OnDelete::Nullify => {
+                let set = doc! { "$set": { &rule.path: Bson::Null } };
+                Ok(referring.update_many(query, set, Update::default(), None).await?.modified)
+            }
+            // Too late to refuse: the audit reports the orphans.
+            OnDelete::Restrict | OnDelete::Keep => Ok(0),
+        }
+    }
+}
+
+
+
+fn put(set: &mut Document, unset: &mut Document, field: &str, value: Option<Bson>) {
+    match value {
+        Some(value) => set.insert(field, value),
+        None => unset.insert(field, 1),
+    };
+}
+
+/// The value at a dotted path through documents.
+fn at<'d>(document: &'d Document, path: &str) -> Option<&'d Bson> {
+    match path.split_once('.') {
+        None => document.get(path),
+        Some((first, rest)) => at(document.get_document(first).ok()?, rest),
+    }
+}
+
+/// The update that brings a holder's copies to a source's values.
+fn copy_update(spread: &Spread, id: &Bson, source: &Document) -> (Document, Update) {
+    let mut path = String::new();
+    let mut filters = Vec::new();
+    let last_array = spread.steps.iter().rposition(|(_, many)| *many);
+    for (number, (name, many)) in spread.steps.iter().enumerate() {
+        path.push_str(&format!("{name}."));
+        if *many && Some(number) == last_array {
+            let below: String = spread.steps[number + 1..].iter().map(|(name, _)| format!("{name}.")).collect();
+            filters.push(doc! { format!("holder.{below}{}", spread.reference): id.clone() });
+            path.push_str("$[holder].");
+        } else if *many {
+            path.push_str("$[].");
+        }
+    }
+    if let Some(name) = &spread.name {
+        path.push_str(&format!("{name}."));
+    }
+    let (mut set, mut unset) = (Document::new(), Document::new());
+    for (name, from) in &spread.fields {
+        match at(source, from) {
+            Some(value) => set.insert(format!("{path}{name}"), value.clone()),
+            None => unset.insert(format!("{path}{name}"), 1),
+        };
+    }
+    let mut update = Document::new();
+    for (operator, fields) in [("$set", set), ("$unset", unset)] {
+        if !fields.is_empty() {
+            update.insert(operator, fields);
+        }
+    }
+    (update, Update { array_filters: filters, ..Update::default() })
+}
+
