@@ -36,7 +36,8 @@ async fn cluster() -> Store {
 }
 
 fn keeper() -> Keeper {
-    Keeper::new(&model::parse(model::problem::Sources::single("test.sheaf.kdl", MODEL)).expect("a model").model).expect("a keeper")
+    Keeper::new(&model::parse(model::problem::Sources::single("test.sheaf.kdl", MODEL)).expect("a model").model)
+        .expect("a keeper")
 }
 
 async fn start(store: &Store, owner: &str) -> Deployment {
@@ -86,7 +87,11 @@ async fn recount(store: &Store) {
         let own: Vec<&Document> = posts.iter().filter(|post| number(post, "authorId") == id).collect();
         let visible = own.iter().filter(|post| post.get_str("status").ok() == Some("visible")).count() as i64;
         assert_eq!(number(author, "posts"), visible, "posts of {author}");
-        assert_eq!(number(author, "likes"), own.iter().map(|post| number(post, "likes")).sum::<i64>(), "likes of {author}");
+        assert_eq!(
+            number(author, "likes"),
+            own.iter().map(|post| number(post, "likes")).sum::<i64>(),
+            "likes of {author}"
+        );
         let newest = own.iter().max_by_key(|post| (number(post, "at"), number(post, "_id")));
         let kept = author.get_document("newest").ok().map(|kept| number(kept, "_id"));
         assert_eq!(kept, newest.map(|post| number(post, "_id")), "newest of {author}");
@@ -123,7 +128,13 @@ fn write(dice: &mut Dice) -> (&'static str, WriteModel) {
         4 => ("posts", WriteModel::update_one(doc! { "_id": post }, doc! { "$set": { "authorId": author } })),
         5 => ("posts", WriteModel::update_one(doc! { "_id": post }, doc! { "$set": { "status": status } })),
         6 => ("posts", WriteModel::delete_one(doc! { "_id": post })),
-        7 => ("authors", WriteModel::upsert_one(doc! { "_id": author }, doc! { "$set": { "name": format!("name {}", dice.roll(99)) } })),
+        7 => (
+            "authors",
+            WriteModel::upsert_one(
+                doc! { "_id": author },
+                doc! { "$set": { "name": format!("name {}", dice.roll(99)) } },
+            ),
+        ),
         8 => ("authors", WriteModel::upsert_one(doc! { "_id": author }, doc! { "$setOnInsert": { "name": "new" } })),
         _ if dice.roll(6) == 0 => ("authors", WriteModel::delete_one(doc! { "_id": author })),
         _ => ("posts", WriteModel::delete_many(doc! { "authorId": author, "likes": 3 })),
@@ -144,8 +155,14 @@ async fn what_others_write_is_kept() {
     let ann = all(&store, "authors").await.remove(0);
     assert_eq!((number(&ann, "posts"), number(&ann, "likes")), (2, 7));
     recount_without_names(&store).await;
-    authors.update_one(doc! { "_id": 1 }, doc! { "$set": { "name": "Anne" } }, Update::default(), None).await.expect("updates");
-    posts.update_one(doc! { "_id": 1 }, doc! { "$set": { "status": "hidden" } }, Update::default(), None).await.expect("updates");
+    authors
+        .update_one(doc! { "_id": 1 }, doc! { "$set": { "name": "Anne" } }, Update::default(), None)
+        .await
+        .expect("updates");
+    posts
+        .update_one(doc! { "_id": 1 }, doc! { "$set": { "status": "hidden" } }, Update::default(), None)
+        .await
+        .expect("updates");
     caught_up(&mut deployment).await;
     recount(&store).await;
     // Cascade: posts go with their author.
@@ -170,7 +187,8 @@ async fn keepers_that_die_and_tokens_that_are_lost_do_no_harm() {
         for _ in 0..3 {
             for _ in 0..25 {
                 let (name, model) = write(&mut dice);
-                let done = store.collection("blog", name).bulk_write(vec![model], store::BulkWrite::default(), None).await;
+                let done =
+                    store.collection("blog", name).bulk_write(vec![model], store::BulkWrite::default(), None).await;
                 done.expect("writes");
             }
             // Killed at any point of a step.

@@ -28,8 +28,7 @@ fn judged(observed: &Observed) -> Report {
 
 /// Which of the planted faults are not found, and which findings were not planted.
 fn compared(report: &Report, profiled: bool) -> (Vec<String>, Vec<String>) {
-    let planted: Vec<_> =
-        bad_shop::PLANTED.iter().filter(|(rule, _)| profiled || !PROFILED.contains(rule)).collect();
+    let planted: Vec<_> = bad_shop::PLANTED.iter().filter(|(rule, _)| profiled || !PROFILED.contains(rule)).collect();
     let is = |finding: &Finding, rule: &str, place: &str| finding.rule == rule && finding.place.starts_with(place);
     let missing = planted
         .iter()

@@ -53,7 +53,11 @@ pub(super) fn body(text: &mut String, names: &Names<'_>, collection: &Collection
         prefix => sample.paths.get(prefix).map_or(0, |stats| stats.of("object")),
     };
     let children = sample.paths.iter().filter(|(path, _)| {
-        let rest = if prefix.is_empty() { Some(path.as_str()) } else { path.strip_prefix(prefix).and_then(|r| r.strip_prefix('.')) };
+        let rest = if prefix.is_empty() {
+            Some(path.as_str())
+        } else {
+            path.strip_prefix(prefix).and_then(|r| r.strip_prefix('.'))
+        };
         rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['.', '[']))
     });
     for (path, stats) in children {
@@ -116,14 +120,7 @@ fn is_object(stats: &PathStats) -> bool {
     stats.of("object") * 20 >= stats.known() * 19 && stats.of("object") > 0 && !stats.keys.is_empty()
 }
 
-fn scalar(
-    text: &mut String,
-    collection: &Collection,
-    path: &str,
-    stats: &PathStats,
-    required: &str,
-    indent: &str,
-) {
+fn scalar(text: &mut String, collection: &Collection, path: &str, stats: &PathStats, required: &str, indent: &str) {
     let name = word(last_name(path));
     let kind = usual_type(stats);
     let values = stats.strings.as_ref().filter(|values| {

@@ -134,7 +134,11 @@ fn user(number: usize, orders: usize, now_ms: i64) -> Document {
     let logins: Vec<Document> = (0..days)
         .map(|day| doc! { "time": DateTime::from_millis(now_ms - (days - day) * DAY_MS), "device": format!("device {day}") })
         .collect();
-    let phone = if number % 10 == 0 { Bson::Int64(13_800_000_000 + number as i64) } else { format!("+86 138 {number:08}").into() };
+    let phone = if number % 10 == 0 {
+        Bson::Int64(13_800_000_000 + number as i64)
+    } else {
+        format!("+86 138 {number:08}").into()
+    };
     doc! {
         "_id": user_of(number, now_ms),
         "username": format!("user {number}"),
@@ -210,12 +214,15 @@ pub async fn profiled(store: &Store, now_ms: i64) -> store::Result<()> {
         orders.find(doc! { "userId": user_of(turn, now_ms) }, by_total, None).await?;
         let by_date = Find { sort: Some(doc! { "createdAt": -1 }), limit: 20, ..Find::default() };
         orders.find(doc! { "userId": user_of(turn, now_ms) }, by_date, None).await?;
-        let join = doc! { "from": "payments", "localField": "orderNumber", "foreignField": "orderId", "as": "payments" };
+        let join =
+            doc! { "from": "payments", "localField": "orderNumber", "foreignField": "orderId", "as": "payments" };
         let pipeline = vec![doc! { "$match": { "_id": order_id(turn, now_ms) } }, doc! { "$lookup": join }];
         orders.aggregate(pipeline, store::Aggregate::default(), None).await?.collect(None).await?;
         let upsert = Update { upsert: true, ..Update::default() };
         let carts = store.collection(DATABASE, "carts");
-        carts.update_one(doc! { "userId": user_of(turn, now_ms) }, doc! { "$inc": { "units": 1 } }, upsert, None).await?;
+        carts
+            .update_one(doc! { "userId": user_of(turn, now_ms) }, doc! { "$inc": { "units": 1 } }, upsert, None)
+            .await?;
     }
     store.run_command(DATABASE, doc! { "profile": 0 }).await?;
     Ok(())

@@ -73,7 +73,8 @@ pub(super) fn element_bytes(collection: &Collection, path: &str) -> u64 {
     let Some(elements) = collection.sample.paths.get(&prefix).filter(|elements| elements.values > 0) else { return 16 };
     let mut bytes = 7.0; // its type, and its index as a name
     for (inner, stats) in &collection.sample.paths {
-        let is_inside = inner == &prefix || inner.strip_prefix(&prefix).is_some_and(|rest| rest.starts_with(['.', '[']));
+        let is_inside =
+            inner == &prefix || inner.strip_prefix(&prefix).is_some_and(|rest| rest.starts_with(['.', '[']));
         if is_inside {
             let values = (stats.numbers() + stats.of("date") + stats.of("timestamp")) as f64 * 8.0
                 + stats.of("objectId") as f64 * 12.0

@@ -151,9 +151,10 @@ impl Found {
 impl Facts<'_> {
     /// Every collection with its database.
     pub(crate) fn collections(&self) -> impl Iterator<Item = (&Database, &Collection)> {
-        self.observed.databases.iter().flat_map(|database| {
-            database.collections.iter().map(move |collection| (database, collection))
-        })
+        self.observed
+            .databases
+            .iter()
+            .flat_map(|database| database.collections.iter().map(move |collection| (database, collection)))
     }
 }
 

@@ -58,7 +58,9 @@ fn may_hold_ids(path: &str, stats: &PathStats) -> bool {
     let named = words(name).last().is_some_and(|last| matches!(last.as_str(), "id" | "ids" | "ref" | "refs" | "no"));
     let typed = stats.of("objectId") + stats.of("binData") > 0;
     let texts = stats.of("string") > 0 && stats.strings.is_none();
-    name != "_id" && !stats.ids.is_empty() && (typed || named || texts && stats.hex_strings == 0 && stats.date_strings == 0)
+    name != "_id"
+        && !stats.ids.is_empty()
+        && (typed || named || texts && stats.hex_strings == 0 && stats.date_strings == 0)
 }
 
 async fn tried(
@@ -96,9 +98,9 @@ async fn mirror(store: &Store, database: &str, links: &[Link], at: usize) -> sto
         return Ok(None);
     }
     let field = plain(&array.path);
-    let back = links.iter().filter(|back| {
-        back.collection == array.target && back.target == array.collection && !back.path.contains("[]")
-    });
+    let back = links
+        .iter()
+        .filter(|back| back.collection == array.target && back.target == array.collection && !back.path.contains("[]"));
     for back in back {
         let filter = doc! { format!("{field}.1"): { "$exists": true } };
         let options = Find { limit: MIRRORS_TRIED, projection: Some(doc! { &field: 1 }), ..Find::default() };

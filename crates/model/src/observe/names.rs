@@ -66,12 +66,28 @@ pub fn words(name: &str) -> Vec<String> {
 
 const MONEY: &[&str] = &[
     "price", "prices", "amount", "amounts", "total", "subtotal", "cost", "costs", "balance", "fee", "fees", "salary",
-    "discount", "refund", "payment", "paid", "spent", "tax", "money", "budget", "revenue", "payable", "credit", "debit",
+    "discount", "refund", "payment", "paid", "spent", "tax", "money", "budget", "revenue", "payable", "credit",
+    "debit",
 ];
 const NOT_MONEY: &[&str] = &["count", "number", "id", "rate", "percent", "ratio", "status", "at", "time", "method"];
 const TIME: &[&str] = &[
-    "at", "date", "time", "timestamp", "created", "updated", "deleted", "expires", "expiry", "expire", "expiration",
-    "birthday", "since", "until", "deadline", "modified", "on",
+    "at",
+    "date",
+    "time",
+    "timestamp",
+    "created",
+    "updated",
+    "deleted",
+    "expires",
+    "expiry",
+    "expire",
+    "expiration",
+    "birthday",
+    "since",
+    "until",
+    "deadline",
+    "modified",
+    "on",
 ];
 const NOT_TIME: &[&str] = &["zone", "ms", "seconds", "minutes", "hours", "days", "duration", "count", "timeout"];
 

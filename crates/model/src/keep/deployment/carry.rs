@@ -239,10 +239,8 @@ impl Carrier<'_> {
         let direction = if rule.descending { 1 } else { -1 };
         let sort = Some(doc! { &rule.order: direction, "_id": direction });
         let limit = rule.keep.unwrap_or(1) as i64;
-        let found = self
-            .collection(&rule.children)
-            .find(query, Find { sort, limit, ..Find::default() }, Some(session))
-            .await?;
+        let found =
+            self.collection(&rule.children).find(query, Find { sort, limit, ..Find::default() }, Some(session)).await?;
         let copies: Vec<Bson> = found
             .iter()
             .map(|child| {
@@ -277,7 +275,9 @@ impl Carrier<'_> {
     /// Copies from the source as this transaction sees it, so that a copy made now and a change of the source conflict.
     async fn fill(&self, fill: &Fill, (collection, id): &Key, session: &mut Session) -> Result<u64> {
         let by_id = doc! { "_id": tree(fill.id.clone())? };
-        let Some(source) = self.collection(&fill.source).find_one(by_id, Some(&mut *session)).await? else { return Ok(0) };
+        let Some(source) = self.collection(&fill.source).find_one(by_id, Some(&mut *session)).await? else {
+            return Ok(0);
+        };
         let mut path = String::new();
         for step in &fill.place.0 {
             match step {
@@ -341,12 +341,8 @@ impl Carrier<'_> {
         if let Some(after) = after {
             query.insert("_id", doc! { "$gt": after });
         }
-        let options = Find {
-            sort: Some(doc! { "_id": 1 }),
-            limit: MANY,
-            projection: Some(doc! { "_id": 1 }),
-            ..Find::default()
-        };
+        let options =
+            Find { sort: Some(doc! { "_id": 1 }), limit: MANY, projection: Some(doc! { "_id": 1 }), ..Find::default() };
         let found = holders.find(query, options, Some(&mut *session)).await?;
         if found.is_empty() {
             return Ok((None, 0));
@@ -387,8 +383,6 @@ impl Carrier<'_> {
         }
     }
 }
-
-
 
 fn put(set: &mut Document, unset: &mut Document, field: &str, value: Option<Bson>) {
     match value {
@@ -438,4 +432,3 @@ fn copy_update(spread: &Spread, id: &Bson, source: &Document) -> (Document, Upda
     }
     (update, Update { array_filters: filters, ..Update::default() })
 }
-

@@ -83,7 +83,10 @@ impl Deployment {
             ));
         }
         if can.hooks || keeps_itself(store).await? {
-            return Err(Error::new(20, "this server keeps the model itself, in every write: nothing is left to keep beside it"));
+            return Err(Error::new(
+                20,
+                "this server keeps the model itself, in every write: nothing is left to keep beside it",
+            ));
         }
         let Some(lease) = Lease::take(store, database, owner, now_ms()).await? else { return Ok(None) };
         records::prepare(store, database).await?;
@@ -245,7 +248,8 @@ impl Deployment {
         if keys.is_empty() && token.is_none() {
             return Ok(());
         }
-        let many = carry::Carrier { store: &self.store, database: &self.database, keeper: &self.keeper, lease: &self.lease };
+        let many =
+            carry::Carrier { store: &self.store, database: &self.database, keeper: &self.keeper, lease: &self.lease };
         for key in &keys {
             self.progress.effects += many.before_record(key).await?;
         }

@@ -1,7 +1,10 @@
 //! `date-as-number`: points in time stored as numbers.
 
 use super::super::{Facts, Found, Rule, Severity, handle, percent, place};
-use crate::observe::{names, sample::{last_name, plain}};
+use crate::observe::{
+    names,
+    sample::{last_name, plain},
+};
 
 pub(super) static RULE: Rule = Rule {
     name: "date-as-number",

@@ -21,7 +21,11 @@ fn check(facts: &Facts<'_>, found: &mut Found) {
             found.add(
                 Severity::Warning,
                 place(database, collection, path),
-                format!("{} strings that are dates ({})", stats.date_strings, percent(stats.date_strings, stats.known())),
+                format!(
+                    "{} strings that are dates ({})",
+                    stats.date_strings,
+                    percent(stats.date_strings, stats.known())
+                ),
                 "BSON dates",
                 format!(
                     "{}.updateMany({{\"{field}\": {{$type: \"string\"}}}}, [{{$set: {{\"{field}\": {{$toDate: \

@@ -19,7 +19,8 @@ fn check(facts: &Facts<'_>, found: &mut Found) {
         }
         let severity = if largest.bytes > limit.limit { Severity::Error } else { Severity::Warning };
         let share = largest.bytes as f64 * 100.0 / crate::size::MAX_DOCUMENT_BYTES as f64;
-        let scope = if largest.of_all { "of all documents" } else { "of the sample only: looking at all took too long" };
+        let scope =
+            if largest.of_all { "of all documents" } else { "of the sample only: looking at all took too long" };
         found.add(
             severity,
             place(database, collection, ""),

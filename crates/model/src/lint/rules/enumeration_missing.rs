@@ -17,7 +17,8 @@ const LEAST_STRINGS: u64 = 100;
 
 fn check(facts: &Facts<'_>, found: &mut Found) {
     for (database, collection) in facts.collections() {
-        let schema = collection.info.options.get_document("validator").map(bson::Document::to_string).unwrap_or_default();
+        let schema =
+            collection.info.options.get_document("validator").map(bson::Document::to_string).unwrap_or_default();
         for (path, stats) in &collection.sample.paths {
             let strings = stats.of("string");
             let Some(values) = &stats.strings else { continue };

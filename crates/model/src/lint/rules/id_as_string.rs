@@ -21,7 +21,11 @@ fn check(facts: &Facts<'_>, found: &mut Found) {
             found.add(
                 Severity::Warning,
                 place(database, collection, path),
-                format!("{} strings of 24 hexadecimal digits ({})", stats.hex_strings, percent(stats.hex_strings, stats.known())),
+                format!(
+                    "{} strings of 24 hexadecimal digits ({})",
+                    stats.hex_strings,
+                    percent(stats.hex_strings, stats.known())
+                ),
                 "ObjectIds",
                 format!(
                     "{}.updateMany({{\"{field}\": {{$type: \"string\"}}}}, [{{$set: {{\"{field}\": {{$toObjectId: \

@@ -16,7 +16,8 @@ fn check(facts: &Facts<'_>, found: &mut Found) {
         if count <= limit.notice {
             continue;
         }
-        let severity = if limit.warning.is_some_and(|warning| count > warning) { Severity::Warning } else { Severity::Notice };
+        let severity =
+            if limit.warning.is_some_and(|warning| count > warning) { Severity::Warning } else { Severity::Notice };
         found.add(
             severity,
             place(database, collection, ""),

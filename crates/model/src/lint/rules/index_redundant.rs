@@ -16,9 +16,10 @@ const OPTIONS: &[&str] = &["unique", "sparse", "partialFilterExpression", "colla
 fn check(facts: &Facts<'_>, found: &mut Found) {
     for (database, collection) in facts.collections() {
         for index in collection.indexes.iter().filter(|index| index.name != "_id_" && is_plain(index)) {
-            let longer = collection.indexes.iter().find(|other| {
-                other.name != index.name && other.keys.len() > index.keys.len() && covers(other, index)
-            });
+            let longer = collection
+                .indexes
+                .iter()
+                .find(|other| other.name != index.name && other.keys.len() > index.keys.len() && covers(other, index));
             let Some(longer) = longer else { continue };
             found.add(
                 Severity::Warning,
@@ -32,9 +33,10 @@ fn check(facts: &Facts<'_>, found: &mut Found) {
 }
 
 fn is_plain(index: &Index) -> bool {
-    !index.specification.iter().any(|(name, value)| {
-        OPTIONS.contains(&name.as_str()) && *value != bson::Bson::Boolean(false)
-    })
+    !index
+        .specification
+        .iter()
+        .any(|(name, value)| OPTIONS.contains(&name.as_str()) && *value != bson::Bson::Boolean(false))
 }
 
 /// Whether one index begins with the keys of another and holds the same documents.

@@ -34,7 +34,11 @@ fn check(facts: &Facts<'_>, found: &mut Found) {
             found.add(
                 Severity::Warning,
                 place(database, collection, &index.name),
-                format!("{distinct} different values of {path} in {} documents; the most frequent in {:.0} %", stats.documents, stats.top() * 100.0),
+                format!(
+                    "{distinct} different values of {path} in {} documents; the most frequent in {:.0} %",
+                    stats.documents,
+                    stats.top() * 100.0
+                ),
                 format!("at least {LEAST_VALUES} different values, or a compound or partial index"),
                 format!(
                     "put a selective field first, e.g. {{userId: 1, {path}: 1}}, or index the rare values only \

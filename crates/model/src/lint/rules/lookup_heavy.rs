@@ -19,7 +19,10 @@ fn check(facts: &Facts<'_>, found: &mut Found) {
             for (from, field) in &shape.lookups {
                 let Some(collection) = database.collection(from) else { continue };
                 let is_indexed = field == "_id"
-                    || collection.indexes.iter().any(|index| index.keys.keys().next().is_some_and(|first| first == field));
+                    || collection
+                        .indexes
+                        .iter()
+                        .any(|index| index.keys.keys().next().is_some_and(|first| first == field));
                 if !is_indexed {
                     found.add(
                         Severity::Error,

@@ -1,7 +1,10 @@
 //! `money-as-double`: amounts of money in binary floating point.
 
 use super::super::{Facts, Found, Rule, Severity, handle, percent, place};
-use crate::observe::{names, sample::{last_name, plain}};
+use crate::observe::{
+    names,
+    sample::{last_name, plain},
+};
 
 pub(super) static RULE: Rule = Rule {
     name: "money-as-double",

@@ -22,7 +22,11 @@ fn check(facts: &Facts<'_>, found: &mut Found) {
             found.add(
                 Severity::Error,
                 place(database, collection, &index.name),
-                format!("{} of the values of {path} are no dates but {}", percent(wrong, stats.known()), kinds.join(", ")),
+                format!(
+                    "{} of the values of {path} are no dates but {}",
+                    percent(wrong, stats.known()),
+                    kinds.join(", ")
+                ),
                 "dates",
                 format!(
                     "{}.updateMany({{\"{path}\": {{$not: {{$type: \"date\"}}}}}}, [{{$set: {{\"{path}\": {{$toDate: \

@@ -14,7 +14,9 @@ fn check(facts: &Facts<'_>, found: &mut Found) {
     for database in &facts.observed.databases {
         for shape in database.profile.iter().filter(|shape| shape.upsert) {
             let asked: BTreeSet<&str> = shape.equal().collect();
-            let Some(collection) = database.collection(&shape.collection).filter(|_| !asked.is_empty()) else { continue };
+            let Some(collection) = database.collection(&shape.collection).filter(|_| !asked.is_empty()) else {
+                continue;
+            };
             let is_held = asked.contains("_id")
                 || collection.indexes.iter().any(|index| {
                     index.specification.get_bool("unique").unwrap_or(false)
@@ -27,7 +29,11 @@ fn check(facts: &Facts<'_>, found: &mut Found) {
             found.add(
                 Severity::Error,
                 format!("{}.{} {}", database.name, shape.collection, shape.text()),
-                format!("{} upserts by {} in the profile", shape.count, asked.into_iter().collect::<Vec<_>>().join(", ")),
+                format!(
+                    "{} upserts by {} in the profile",
+                    shape.count,
+                    asked.into_iter().collect::<Vec<_>>().join(", ")
+                ),
                 "a unique index on what the upsert asks for",
                 format!(
                     "{}.createIndex({{{}}}, {{unique: true}})  // merge the duplicates first",
