@@ -85,15 +85,26 @@ impl Shop {
         }
         let mut sums = Sums::default();
         let fields = [
-            "userId", "status", "items", "subtotal", "discount", "discounts", "shippingFee", "total", "payment", "returns",
-            "latestLogistics", "coupon",
+            "userId",
+            "status",
+            "items",
+            "subtotal",
+            "discount",
+            "discounts",
+            "shippingFee",
+            "total",
+            "payment",
+            "returns",
+            "latestLogistics",
+            "coupon",
         ];
         let mut cursor = self.all("orders", &fields).await?;
         while let Some(order) = cursor.next(None).await? {
             verdict.orders += 1;
             let (id, status) = (order.text("_id"), order.text("status"));
             let held = holds.remove(id);
-            verdict.must(held == (status == "created"), || format!("order {id} is {status}, its hold is there: {held}"));
+            verdict
+                .must(held == (status == "created"), || format!("order {id} is {status}, its hold is there: {held}"));
             verify_amounts(&order, verdict);
             if ["paid", "shipped", "signed"].contains(&status) {
                 let sum = sums.by_user.entry(order.text("userId").to_owned()).or_default();
@@ -248,7 +259,8 @@ fn verify_amounts(order: &Document, verdict: &mut Verdict) {
     let (captured, refunded) = (summary.long("captured"), summary.long("refunded"));
     let (refunding, status) = (summary.long("refunding"), order.text("status"));
     let is_paid = ["paid", "shipped", "signed", "refunded"].contains(&status);
-    verdict.must(captured == if is_paid { total } else { 0 }, || format!("order {id} is {status}, captured {captured}"));
+    verdict
+        .must(captured == if is_paid { total } else { 0 }, || format!("order {id} is {status}, captured {captured}"));
     verdict.must(refunded + refunding <= captured, || format!("order {id}: more went back than came"));
     verdict.must((status == "refunded") == (is_paid && refunded == captured), || {
         format!("order {id} is {status}, {refunded} of {captured} went back")

@@ -2,7 +2,11 @@
 //!
 //! `SHEAF_FLASH_BUYERS` says how many (2,000 unless given), for a tenth as many units.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may end at what it did not expect, and says how fast it was")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may end at what it did not expect, and says how fast it was"
+)]
 
 mod common;
 
@@ -21,7 +25,8 @@ async fn exactly_the_stock_is_sold_and_everybody_has_an_answer_at_once() {
         (0..buyers).map(|buyer| bson::doc! { "_id": format!("u{buyer}"), "username": format!("b{buyer}") }).collect();
     shop.store().collection("shop", "users").insert_many(users, None).await.unwrap();
     shop.add_product(&NewProduct::new("p", "lamp", euros(1_000))).await.unwrap();
-    let lamp = NewSku { id: "p".into(), product_id: "p".into(), price_minor: 1_000, quantity: units, ..NewSku::default() };
+    let lamp =
+        NewSku { id: "p".into(), product_id: "p".into(), price_minor: 1_000, quantity: units, ..NewSku::default() };
     shop.add_sku(&NewSku { per_buyer: Some(1), ..lamp }).await.unwrap();
     let begun = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();

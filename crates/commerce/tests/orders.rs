@@ -157,9 +157,15 @@ async fn prices_add_up_and_currencies_do_not_mix() {
     let settings =
         Settings { shipping_fee_minor: 499, free_shipping_from_minor: Some(5_000), ..model.settings().clone() };
     let shop = Shop::with(model.store().clone(), "shop", settings);
-    shop.add_sku(&NewSku { id: "p2".into(), product_id: "p".into(), price_minor: 333, quantity: 9, ..NewSku::default() })
-        .await
-        .unwrap();
+    shop.add_sku(&NewSku {
+        id: "p2".into(),
+        product_id: "p".into(),
+        price_minor: 333,
+        quantity: 9,
+        ..NewSku::default()
+    })
+    .await
+    .unwrap();
     shop.add_campaign(&campaign("ten", Reduction::Percent("10".parse().unwrap()), 5)).await.unwrap();
     shop.claim_coupon("u1", "ten").await.unwrap();
     let mut wanted = request(1, &[("p", 1), ("q", 2), ("p2", 1)]);

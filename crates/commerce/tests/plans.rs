@@ -38,9 +38,17 @@ async fn every_list_runs_on_an_index_in_its_order() {
     let lists = [
         ("products", doc! { "status": "active", "category.id": "c" }, newest.clone()),
         ("products", with(doc! { "status": "active", "category.id": "c" }), newest.clone()),
-        ("products", doc! { "status": "active", "category.id": "c", "price": { "$gte": 1, "$lt": 9 } }, doc! { "price": 1, "_id": 1 }),
+        (
+            "products",
+            doc! { "status": "active", "category.id": "c", "price": { "$gte": 1, "$lt": 9 } },
+            doc! { "price": 1, "_id": 1 },
+        ),
         ("products", doc! { "status": "active", "attributes": "colour:red" }, doc! { "price": 1, "_id": 1 }),
-        ("products", doc! { "status": "active", "attributes": "colour:red", "category.id": "c" }, doc! { "price": 1, "_id": 1 }),
+        (
+            "products",
+            doc! { "status": "active", "attributes": "colour:red", "category.id": "c" },
+            doc! { "price": 1, "_id": 1 },
+        ),
         ("products", doc! { "status": "active", "totalStock": { "$lt": 5 } }, doc! { "totalStock": 1, "_id": 1 }),
         ("orders", doc! { "userId": "u" }, newest.clone()),
         ("orders", with(doc! { "userId": "u" }), newest.clone()),

@@ -4,7 +4,11 @@
 //! `SHEAF_SIM_ORDERS` says how many orders (400 unless given), `SHEAF_SIM_SEED` which run, `SHEAF_SIM_KEEPING=shop` that
 //! the shop keeps the model's values by itself.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may end at what it did not expect, and says how fast it was")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may end at what it did not expect, and says how fast it was"
+)]
 
 mod common;
 
@@ -138,10 +142,7 @@ fn check<T>(outcome: Result<T, Error>) -> Option<T> {
 async fn buy(shop: Shop, provider: Simulator, mut dice: Dice) -> Option<String> {
     let buyer = format!("u{}", dice.next(BUYERS));
     let lines: Vec<Line> = (0..=dice.next(3))
-        .map(|_| Line {
-            sku: format!("p{}v{}", dice.next(PRODUCTS), dice.next(2)),
-            quantity: 1 + dice.next(3) as i64,
-        })
+        .map(|_| Line { sku: format!("p{}v{}", dice.next(PRODUCTS), dice.next(2)), quantity: 1 + dice.next(3) as i64 })
         .collect();
     let coupon = dice.of_a_hundred(10).then(|| "welcome".to_owned());
     if coupon.is_some() {
@@ -183,11 +184,8 @@ async fn go_on(shop: Shop, id: String, mut dice: Dice) {
     }
     let mut parcels = Vec::new();
     for parcel in 0..1 + dice.next(2) {
-        let new = NewParcel {
-            key: format!("{parcel}"),
-            carrier: "post".into(),
-            tracking_number: format!("{id}{parcel}"),
-        };
+        let new =
+            NewParcel { key: format!("{parcel}"), carrier: "post".into(), tracking_number: format!("{id}{parcel}") };
         parcels.extend(check(shop.ship(&id, &new, "clerk", None).await));
     }
     for parcel in &parcels {
@@ -214,8 +212,7 @@ async fn go_on(shop: Shop, id: String, mut dice: Dice) {
     }
     if dice.of_a_hundred(30) {
         let product = order.items[0].product_id.clone();
-        let review =
-            NewReview { order: id.clone(), product, rating: 1 + dice.next(5) as i64, text: "well".into() };
+        let review = NewReview { order: id.clone(), product, rating: 1 + dice.next(5) as i64, text: "well".into() };
         check(shop.review(&order.user_id, &review).await);
     }
     if dice.of_a_hundred(20) {
@@ -315,8 +312,7 @@ async fn a_shop_that_had_a_bad_day_owes_nobody_anything() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(START);
     let clock = hand.clone();
-    let provider =
-        Simulator::new(dice.next(u64::MAX), Faults::MANY, SECRET, Arc::new(move || clock.millis()));
+    let provider = Simulator::new(dice.next(u64::MAX), Faults::MANY, SECRET, Arc::new(move || clock.millis()));
     let mut shop = open(folder.path(), &hand);
     stock_up(&shop, orders).await;
     let begun = Instant::now();

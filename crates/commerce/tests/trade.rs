@@ -173,7 +173,14 @@ async fn lists_find_red_shirts_and_what_is_running_out() {
         shop.add_product(&product).await.unwrap();
         let colour = ["red", "blue"][(number % 2) as usize];
         let attributes = [("colour".to_owned(), colour.to_owned())].into();
-        let sku = NewSku { id: id.clone(), product_id: id, price_minor: 1_000, quantity: 10 + number, attributes, ..NewSku::default() };
+        let sku = NewSku {
+            id: id.clone(),
+            product_id: id,
+            price_minor: 1_000,
+            quantity: 10 + number,
+            attributes,
+            ..NewSku::default()
+        };
         shop.add_sku(&sku).await.unwrap();
     }
     let red = ProductList::Attribute { name: "colour".into(), value: "red".into(), category: Some("shirts".into()) };
@@ -246,7 +253,11 @@ async fn a_day_begins_at_midnight_of_the_named_zone_and_rollup_and_count_agree()
         assert_eq!((report.source, report.rows.len()), (ReportSource::Aggregation, 2), "all of it is one day in UTC");
         let wrong = ask(ReportBy::City, "2026-11-30", "2026-12-01", Some("UTC"), ReportSource::Rollup);
         assert!(matches!(shop.report(&wrong).await, Err(Error::Invalid { field: "source", .. })));
-        for (from, to, zone) in [("2026-12-01", "2026-12-01", None), ("x", "2026-12-01", None), ("2026-11-30", "2026-12-01", Some("Mars/Base"))] {
+        for (from, to, zone) in [
+            ("2026-12-01", "2026-12-01", None),
+            ("x", "2026-12-01", None),
+            ("2026-11-30", "2026-12-01", Some("Mars/Base")),
+        ] {
             assert!(shop.report(&ask(ReportBy::City, from, to, zone, ReportSource::Either)).await.is_err());
         }
         assert_eq!(shop.verify().await.unwrap().violations, Vec::<String>::new());

@@ -130,8 +130,9 @@ struct Period {
 
 impl Period {
     fn of(request: &ReportRequest, zone: &str) -> Result<Period> {
-        let tz = TimeZone::get(zone)
-            .map_err(|_| Error::invalid("zone", format!("there is no time zone `{zone}`; an example is Europe/Paris")))?;
+        let tz = TimeZone::get(zone).map_err(|_| {
+            Error::invalid("zone", format!("there is no time zone `{zone}`; an example is Europe/Paris"))
+        })?;
         let (from, to) = (start(&request.from, "from", &tz)?, start(&request.to, "to", &tz)?);
         if to <= from {
             return Err(Error::invalid("to", "it is the day after the last one, so it is after `from`"));
@@ -175,9 +176,7 @@ impl Shop {
             _ => self.count_sales(request, &period, &zone).await?,
         };
         rows.retain(|row| (row.orders, row.units, row.sales, row.refunds) != (0, 0, 0, 0));
-        rows.sort_by(|a, b| {
-            (&a.day, -a.sales, &a.key, a.currency).cmp(&(&b.day, -b.sales, &b.key, b.currency))
-        });
+        rows.sort_by(|a, b| (&a.day, -a.sales, &a.key, a.currency).cmp(&(&b.day, -b.sales, &b.key, b.currency)));
         let request = ReportRequest { zone: Some(zone), ..request.clone() };
         Ok(Report { request, source, counts: COUNTS.to_owned(), rows })
     }
