@@ -447,8 +447,7 @@ async fn settle(unit: &mut Unit<'_>, product: &str, skus: &[Document]) -> Result
     if changed == stored {
         return Ok(false);
     }
-    changed.remove("version");
-    unit.edit("products", "product", product).await?.extend(changed);
+    *unit.edit("products", "product", product).await? = changed;
     Ok(true)
 }
 

@@ -166,12 +166,9 @@ async fn execute_shared(shop: &Shop, job: Arc<Work>) -> Vec<Result<Value>> {
     execute(shop, vec![work]).await
 }
 
-/// The answers, what was changed, and whose orders are among it.
-type Done = (Vec<Result<Value>>, (Vec<Place>, Vec<String>));
-
 async fn transact(shop: &Shop, work: &[Arc<Work>]) -> store::Result<Vec<Result<Value>>> {
     let (mine, work) = (shop.clone(), work.to_vec());
-    let (answers, (changed, buyers)) = shop
+    let (answers, changed) = shop
         .store()
         .with_transaction(move |session| {
             let (shop, work) = (mine.clone(), work.clone());
@@ -179,11 +176,11 @@ async fn transact(shop: &Shop, work: &[Arc<Work>]) -> store::Result<Vec<Result<V
                 let mut unit = Unit::new(shop, session);
                 let answers = decide(&mut unit, &work).await?;
                 let changed = unit.finish().await.map_err(of_store)?;
-                Ok::<Done, store::Error>((answers, changed))
+                Ok::<(Vec<Result<Value>>, Vec<Place>), store::Error>((answers, changed))
             })
         })
         .await?;
-    shop.forget(&changed, &buyers);
+    shop.forget(&changed);
     Ok(answers)
 }
 

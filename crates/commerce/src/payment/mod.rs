@@ -18,9 +18,8 @@ mod signature;
 mod simulator;
 
 pub use callback::Accepted;
-pub use provider::{Callback, ChargeRequest, Provider, ProviderError, RefundRequest, Reported};
+pub use provider::{Callback, ChargeRequest, Provider, ProviderError, RefundRequest, Report};
 pub use refund::RefundOptions;
-pub(crate) use refund::{add_to_line, note_refund};
 pub use signature::{SIGNATURE_TOLERANCE, Signed};
 pub use simulator::{Books, Faults, Simulator};
 
@@ -175,7 +174,7 @@ impl Shop {
         let failed = Callback {
             id: format!("{}:{why}", payment.id),
             payment_id: payment.id.clone(),
-            report: Reported::Failed,
+            report: Report::Failed,
             amount: payment.amount.max(1),
             currency: payment.currency,
             refund_key: None,
