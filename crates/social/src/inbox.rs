@@ -26,7 +26,7 @@ use crate::network::{FOLLOWS, INBOX_STATES, INBOXES, Network, POSTS, USERS};
 use crate::read;
 use bson::oid::ObjectId;
 use bson::{Document, doc};
-use store::{Find, Update};
+use store::{Find, InsertMany, Update};
 
 /// The authors that join at once.
 const JOIN_BATCH: i64 = 500;
@@ -138,20 +138,13 @@ impl Network {
         if entries.is_empty() {
             return Ok(());
         }
-        let inboxes = self.collection(INBOXES);
-        match inboxes.insert_many(entries.clone(), None).await {
-            // Some are there: an interrupted step is done again, one entry at a time.
-            Err(error) if error.is_duplicate_key() => {}
-            Err(error) => return Err(error.into()),
-            Ok(_) => return Ok(()),
+        let unordered = InsertMany { ordered: false, ..InsertMany::default() };
+        let done = self.collection(INBOXES).insert_many_with(entries, unordered, None).await?;
+        // A duplicate was there already: an interrupted step is done again.
+        match done.errors.into_iter().find(|failed| !failed.error.is_duplicate_key()) {
+            Some(failed) => Err(failed.error.into()),
+            None => Ok(()),
         }
-        for entry in entries {
-            match inboxes.insert_one(entry, None).await {
-                Err(error) if !error.is_duplicate_key() => return Err(error.into()),
-                _ => {}
-            }
-        }
-        Ok(())
     }
 
     pub(crate) async fn inbox_state(&self, reader: Id) -> Result<Option<Document>> {

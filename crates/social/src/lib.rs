@@ -30,39 +30,50 @@
 //! | inboxes: joining, bounds | `inbox` |
 //! | posts on their way to their readers | `fanout` |
 //! | the feed | `feed` |
+//! | conversations and messages | `chat` |
+//! | files | `files` |
+//! | what users did, readings of machines | `operations`, `metrics` |
 //! | likes, comments, notifications, live updates | `like`, `comment`, `notification`, `updates` |
 //!
 //! Background work ([`Network::run`], or [`Network::work`] step by step) takes posts to inboxes and new names to their
 //! copies. Nothing is lost while it doesn't run; only inboxes stay behind.
 
 mod block;
+mod chat;
 mod comment;
 mod error;
 mod fanout;
 mod feed;
+mod files;
 mod follow;
 mod friend;
 mod id;
 mod inbox;
 mod like;
+mod metrics;
 mod mutual;
 mod network;
 mod notification;
+mod operations;
 mod post;
 mod read;
 mod settings;
 mod updates;
 mod user;
 
+pub use chat::{CHUNK_BYTES, CHUNK_ITEMS, Conversation, MAX_MEMBERS, MAX_MESSAGE, Message};
 pub use comment::{Comment, MAX_COMMENT};
 pub use error::{Error, Result};
 pub use fanout::{FanOut, Worked};
+pub use files::{Access, FILE_CHUNK, File, MAX_FILE, NewFile, Upload};
 pub use follow::{MAX_ASKED, Related, Standing};
 pub use friend::FriendRequest;
 pub use id::{Id, MAX_PAGE, Page, PageRequest, Time};
+pub use metrics::{MAX_READINGS, Metrics, Reading, Unit, Window};
 pub use mutual::{Circle, Suggestion};
 pub use network::{MODEL, Network};
 pub use notification::{Event, Notification};
+pub use operations::{MAX_DETAIL, Operation};
 pub use post::{Edit, MAX_CONTENT, MAX_IMAGES, NewPost, Post, PostChange, Visibility};
 pub use settings::{Assignment, AuthorNames, Keeping, Settings};
 pub use updates::{Change, Updates, WAITING_UPDATES};

@@ -5,8 +5,9 @@ use crate::id::Id;
 use crate::settings::{Keeping, Settings};
 use crate::updates::Hub;
 use bson::{Document, doc};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{BoxFuture, Collection, Find, Session, Store, Update};
+use store::{BoxFuture, Collection, Find, Index, Session, Store, Update};
 
 /// The model of the network's documents, as it stands in `models/social`.
 pub const MODEL: &str = include_str!("../../../models/social/social.sheaf.kdl");
@@ -25,6 +26,12 @@ pub(crate) const INBOX_STATES: &str = "inboxStates";
 pub(crate) const FAN_OUTS: &str = "fanOuts";
 pub(crate) const RENAMES: &str = "renames";
 pub(crate) const NOTIFICATIONS: &str = "notifications";
+pub(crate) const CONVERSATIONS: &str = "conversations";
+pub(crate) const MESSAGE_CHUNKS: &str = "messageChunks";
+pub(crate) const FILES: &str = "fs.files";
+pub(crate) const FILE_CHUNKS: &str = "fs.chunks";
+pub(crate) const UPLOADS: &str = "fs.uploads";
+pub(crate) const OPERATIONS: &str = "operations";
 
 /// How often a write is tried again that met a duplicate key which was gone when looked at.
 pub(crate) const RACES: usize = 16;
@@ -60,6 +67,11 @@ fn indexes() -> Vec<(&'static str, Document, bool)> {
         (INBOX_STATES, doc! { "seenAt": 1 }, false),
         (NOTIFICATIONS, doc! { "ownerId": 1, "_id": -1 }, false),
         (NOTIFICATIONS, doc! { "ownerId": 1, "key": 1 }, true),
+        (CONVERSATIONS, doc! { "members.userId": 1, "lastAt": -1, "_id": -1 }, false),
+        (FILES, doc! { "filename": 1, "uploadDate": 1 }, false),
+        (FILE_CHUNKS, doc! { "files_id": 1, "n": 1 }, true),
+        (UPLOADS, doc! { "touchedAt": 1 }, false),
+        (OPERATIONS, doc! { "userId": 1, "_id": -1 }, false),
     ]
 }
 
@@ -114,8 +126,22 @@ impl Network {
     /// # Errors
     /// A store that fails, an index of the same name and another key.
     pub async fn ensure_indexes(&self) -> Result<()> {
+        let inboxes = doc! { "clusteredIndex": { "key": { "_id": 1 }, "unique": true } };
+        match self.collection(INBOXES).create(inboxes).await {
+            Err(error) if error.code != Some(48) => return Err(error.into()),
+            _ => {}
+        }
+        let mut all: BTreeMap<&str, Vec<Index>> = BTreeMap::new();
         for (collection, keys, unique) in indexes() {
-            self.collection(collection).create_index(keys, unique).await?;
+            let index = if unique { Index::unique(keys) } else { Index::new(keys) };
+            all.entry(collection).or_default().push(index);
+        }
+        let pairs = doc! { "unique": true, "partialFilterExpression": { "pair": { "$exists": true } } };
+        all.entry(CONVERSATIONS).or_default().push(Index { keys: doc! { "pair": 1 }, options: pairs });
+        let end = doc! { "expireAfterSeconds": 0 };
+        all.entry(MESSAGE_CHUNKS).or_default().push(Index { keys: doc! { "expireAt": 1 }, options: end });
+        for (collection, indexes) in all {
+            self.collection(collection).create_indexes(indexes).await?;
         }
         Ok(())
     }

@@ -64,6 +64,8 @@ pub struct Settings {
     pub request_expires_after: Duration,
     /// The notifications that a user keeps.
     pub notifications: usize,
+    /// How long messages are kept; for good without it.
+    pub keep_messages: Option<Duration>,
 }
 
 impl Settings {
@@ -84,6 +86,7 @@ impl Settings {
             reply_depth: 5,
             request_expires_after: Duration::from_secs(30 * 24 * 3600),
             notifications: 200,
+            keep_messages: None,
         }
     }
 

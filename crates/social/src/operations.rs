@@ -1,0 +1,57 @@
+//! The log of what users did: any length, and the latest ten are one range of one index.
+
+use crate::error::{Error, Result};
+use crate::id::{Id, Page, PageRequest, Time};
+use crate::network::{Network, OPERATIONS};
+use crate::read;
+use bson::{Document, doc};
+use serde::{Deserialize, Serialize};
+
+/// The longest description, in characters.
+pub const MAX_DETAIL: usize = 500;
+
+/// Something a user did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Its id.
+    pub id: Id,
+    /// What kind of thing, e.g. `login`.
+    pub action: String,
+    /// More about it.
+    pub detail: String,
+    /// When.
+    pub at: Time,
+}
+
+impl Network {
+    /// Notes what a user did.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub async fn log_operation(&self, user: Id, action: &str, detail: &str) -> Result<Id> {
+        if action.is_empty() || action.len() > 50 || detail.chars().count() > MAX_DETAIL {
+            return Err(Error::Invalid(format!("an action has 1 to 50 bytes, its detail at most {MAX_DETAIL} characters")));
+        }
+        let id = Id::new();
+        let entry = doc! { "_id": id, "userId": user, "action": action, "detail": detail, "at": Time::now() };
+        self.collection(OPERATIONS).insert_one(entry, None).await?;
+        Ok(id)
+    }
+
+    /// What a user did, the latest first.
+    ///
+    /// # Errors
+    /// [`Error::InvalidCursor`].
+    pub async fn operations(&self, user: Id, page: &PageRequest) -> Result<Page<Operation>> {
+        let filter = doc! { "userId": user };
+        let found = self.newest_first(OPERATIONS, filter, page.after_id()?, page.size() + 1).await?;
+        let operation = |entry: &Document| Operation {
+            id: read::id(entry, "_id"),
+            action: read::text(entry, "action"),
+            detail: read::text(entry, "detail"),
+            at: read::time(entry, "at"),
+        };
+        let found = found.iter().map(operation).collect();
+        Ok(Page::cut(found, page.size(), |operation: &Operation| operation.id.to_string()))
+    }
+}
