@@ -160,10 +160,11 @@ impl Network {
 
     /// Whether a push of a post to a reader is one of those that look at the inbox's size.
     pub(crate) fn looks_at_size(&self, reader: Id, post: Id) -> bool {
-        let every = (self.settings.inbox_cap / 8).clamp(1, 256);
-        let [.., a, b] = reader.0.bytes();
-        let [.., c, d] = post.0.bytes();
-        (usize::from(u16::from_be_bytes([a, b])) + usize::from(u16::from_be_bytes([c, d]))) % every == 0
+        let every = (self.settings.inbox_cap as u64 / 8).clamp(1, 256);
+        // FNV-1a: ids come in steps, which a plain remainder would never meet for some readers.
+        let bytes = reader.0.bytes().into_iter().chain(post.0.bytes());
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        (hash >> 16).is_multiple_of(every)
     }
 
     /// Drops what goes beyond the bound of a reader's inbox.

@@ -14,7 +14,7 @@ use store::{Aggregate, Collection, Index, Store};
 pub const MAX_READINGS: usize = 10_000;
 
 /// The most windows of one answer.
-pub const MAX_WINDOWS: i64 = 5_000;
+const MAX_WINDOWS: i64 = 5_000;
 
 /// How a machine was at a moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -13,9 +13,6 @@ use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
 use store::{Find, Update};
 
-/// How many notifications come between two looks at the bound.
-const TRIM_EVERY: u8 = 16;
-
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -86,10 +83,7 @@ impl Network {
             done => done?,
         };
         self.hub.send(owner, updates::Change::Notification { id, event, from, subject });
-        if id.0.bytes()[11] % TRIM_EVERY == 0 {
-            self.trim_notifications(owner).await?;
-        }
-        Ok(())
+        self.trim_notifications(owner).await
     }
 
     /// Deletes what goes beyond the bound.
