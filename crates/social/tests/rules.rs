@@ -317,7 +317,7 @@ impl World {
                     assert!((before || after) && (user == by || user == author));
                     let thread = self.with(|reference| reference.thread(parent));
                     assert_eq!(gone, thread.len() as u64);
-                    self.with(|reference| thread.iter().for_each(|id| drop(reference.comments.remove(id))));
+                    self.with(|reference| reference.comments.retain(|id, _| !thread.contains(id)));
                 }
                 Err(Error::NotAllowed(_)) => assert!(user != by && user != author),
                 Err(Error::UnknownComment(_)) => assert!(!before || !after),
@@ -408,17 +408,24 @@ fn number(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-async fn open(folder: Option<&Path>, settings: &Settings) -> Network {
-    let store = match folder {
-        Some(folder) => Store::open(folder).unwrap(),
-        None => Store::in_memory().unwrap(),
+async fn open(folder: Option<&Path>, settings: &Settings) -> (Store, Network) {
+    let mut tries = 0;
+    let store = loop {
+        let opened = folder.map_or_else(Store::in_memory, Store::open);
+        match opened {
+            Ok(store) => break store,
+            // Whoever was killed may hold the old store a moment longer.
+            Err(error) => assert!(tries < 100, "{error}"),
+        }
+        tries += 1;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     };
     if settings.keeping == Keeping::Model {
         Network::keep_model(&store, "social").unwrap();
     }
-    let network = Network::with_settings(store, "social", settings.clone());
+    let network = Network::with_settings(store.clone(), "social", settings.clone());
     network.ensure_indexes().await.unwrap();
-    network
+    (store, network)
 }
 
 /// Fans out until told to stop, and is killed every now and then.
@@ -440,7 +447,7 @@ async fn play(settings: Settings, on_disk: bool, operations: usize) {
     let folder = on_disk.then(|| tempfile::tempdir().unwrap());
     let path = folder.as_ref().map(|folder| folder.path());
     let (threads, seed) = (number("SOCIAL_THREADS", 4), number("SOCIAL_SEED", 7) as u64);
-    let mut network = open(path, &settings).await;
+    let (mut store, mut network) = open(path, &settings).await;
     let (mut ids, mut names) = (Vec::new(), Vec::new());
     for user in 0..USERS {
         names.push(format!("u{user}"));
@@ -478,8 +485,9 @@ async fn play(settings: Settings, on_disk: bool, operations: usize) {
         reference = world.with(std::mem::take);
         drop(world);
         if let (Some(path), 0) = (path, round % 4) {
-            drop(network);
-            network = open(Some(path), &settings).await;
+            store.engine().unwrap().clone().close().unwrap();
+            drop((store, network));
+            (store, network) = open(Some(path), &settings).await;
         }
     }
     let (rate, posts) = (operations as f64 / begun.elapsed().as_secs_f64(), reference.posts.len());
