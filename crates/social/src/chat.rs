@@ -287,7 +287,8 @@ impl Network {
                     let mut room = id.clone();
                     room.insert("count", doc! { "$lt": CHUNK_ITEMS });
                     room.insert("bytes", doc! { "$lte": CHUNK_BYTES - size });
-                    let push = doc! { "$push": { "messages": entry.clone() }, "$inc": { "count": 1_i64, "bytes": size } };
+                    let push =
+                        doc! { "$push": { "messages": entry.clone() }, "$inc": { "count": 1_i64, "bytes": size } };
                     let count = FindOneAndUpdate {
                         after: true,
                         projection: Some(doc! { "count": 1 }),
@@ -340,8 +341,7 @@ impl Network {
         while messages.len() < wanted {
             let left = (wanted - messages.len()) as i64;
             let older = doc! { "_id": { "$gte": key(conversation, 0), "$lt": key(conversation, before) } };
-            let find =
-                Find { sort: Some(doc! { "_id": -1 }), limit: left / CHUNK_ITEMS + 2, ..Find::default() };
+            let find = Find { sort: Some(doc! { "_id": -1 }), limit: left / CHUNK_ITEMS + 2, ..Find::default() };
             let chunks = self.collection(MESSAGE_CHUNKS).find(older, find, None).await?;
             for chunk in &chunks {
                 let first = first_of(chunk);

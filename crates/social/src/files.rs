@@ -176,7 +176,8 @@ impl Network {
         if end > upload.length {
             return Err(Error::Invalid(format!("the file has {} bytes", upload.length)));
         }
-        let taken = if end == upload.length { bytes.len() } else { bytes.len() / FILE_CHUNK as usize * FILE_CHUNK as usize };
+        let taken =
+            if end == upload.length { bytes.len() } else { bytes.len() / FILE_CHUNK as usize * FILE_CHUNK as usize };
         let chunks = self.collection(FILE_CHUNKS);
         let first = (offset / FILE_CHUNK) as i32;
         for (number, data) in (first..).zip(bytes[..taken].chunks(FILE_CHUNK as usize)) {

@@ -163,7 +163,8 @@ impl Network {
         let every = (self.settings.inbox_cap as u64 / 8).clamp(1, 256);
         // FNV-1a: ids come in steps, which a plain remainder would never meet for some readers.
         let bytes = reader.0.bytes().into_iter().chain(post.0.bytes());
-        let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        let hash =
+            bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
         (hash >> 16).is_multiple_of(every)
     }
 

@@ -30,7 +30,9 @@ impl Network {
     /// [`Error::Invalid`].
     pub async fn log_operation(&self, user: Id, action: &str, detail: &str) -> Result<Id> {
         if action.is_empty() || action.len() > 50 || detail.chars().count() > MAX_DETAIL {
-            return Err(Error::Invalid(format!("an action has 1 to 50 bytes, its detail at most {MAX_DETAIL} characters")));
+            return Err(Error::Invalid(format!(
+                "an action has 1 to 50 bytes, its detail at most {MAX_DETAIL} characters"
+            )));
         }
         let id = Id::new();
         let entry = doc! { "_id": id, "userId": user, "action": action, "detail": detail, "at": Time::now() };

@@ -126,7 +126,8 @@ async fn edits_at_once_are_all_in_the_history_and_the_history_is_bounded() {
         }
         edits.join_all().await;
         assert_eq!(network.post_history(bob, edited).await.unwrap().len(), 8);
-        let change = |version| PostChange { content: Some("mine".into()), version: Some(version), ..PostChange::default() };
+        let change =
+            |version| PostChange { content: Some("mine".into()), version: Some(version), ..PostChange::default() };
         assert!(matches!(network.edit_post(ada, edited, &change(3)).await, Err(Error::Changed)));
         assert_eq!(network.edit_post(ada, edited, &change(9)).await.unwrap().version, 10);
         assert!(matches!(network.edit_post(bob, edited, &change(10)).await, Err(Error::NotAllowed(_))));

@@ -10,7 +10,9 @@
 
 mod common;
 
-use social::{Assignment, Error, Id, Keeping, Network, NewPost, PageRequest, PostChange, ProfileChange, Settings, Visibility};
+use social::{
+    Assignment, Error, Id, Keeping, Network, NewPost, PageRequest, PostChange, ProfileChange, Settings, Visibility,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -375,8 +377,13 @@ impl World {
                 let shown = self.network.read_post(self.ids[viewer], *id).await;
                 assert_eq!(shown.is_ok(), reference.sees(viewer, *id), "{viewer} sees {id}");
                 let Ok(shown) = shown else { continue };
-                let comments: Vec<_> =
-                    reference.comments.iter().rev().filter(|(_, comment)| comment.0 == *id).map(|(id, _)| *id).collect();
+                let comments: Vec<_> = reference
+                    .comments
+                    .iter()
+                    .rev()
+                    .filter(|(_, comment)| comment.0 == *id)
+                    .map(|(id, _)| *id)
+                    .collect();
                 let counts = (shown.like_count, shown.comment_count, shown.version);
                 assert_eq!(counts, (post.likes.len() as i64, comments.len() as i64, 1 + post.edits as i64), "{id}");
                 let latest = self.network.latest_comments(self.ids[viewer], *id).await.unwrap();
@@ -491,7 +498,10 @@ async fn play(settings: Settings, on_disk: bool, operations: usize) {
         }
     }
     let (rate, posts) = (operations as f64 / begun.elapsed().as_secs_f64(), reference.posts.len());
-    eprintln!("{:?} {:?}: {operations} operations, {rate:.0} a second, {posts} posts", settings.keeping, settings.assignment);
+    eprintln!(
+        "{:?} {:?}: {operations} operations, {rate:.0} a second, {posts} posts",
+        settings.keeping, settings.assignment
+    );
 }
 
 fn settings(keeping: Keeping, assignment: Assignment) -> Settings {
