@@ -8,7 +8,6 @@ pub(crate) mod dump;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod infer;
-pub(crate) mod keep;
 pub(crate) mod lint;
 pub(crate) mod model;
 pub(crate) mod plan;
