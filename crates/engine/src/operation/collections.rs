@@ -98,6 +98,12 @@ impl Collections for EngineCollections {
         let state = self.engine.state();
         if let Some(collection) = state.catalog.get(target) {
             crate::statement::refuse_view(collection)?;
+            if !replace && collection.settings.series.is_some() {
+                return Err(Error::new(
+                    Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
+                    format!("$merge can't write to the time-series collection {target}"),
+                ));
+            }
             if replace && collection.settings.capped.is_some() {
                 return Err(Error::location(
                     17152,
@@ -184,20 +190,12 @@ impl EngineCollections {
                 let collection = self.engine.state().catalog.get(target).cloned();
                 let mut prepared = self.engine.prepare_update(&statement, collection.as_deref())?;
                 prepared.bypass_validation = self.bypass_validation;
+                prepared.instead = insert.map(validated).transpose()?;
+                prepared.upsert = prepared.instead.is_some();
                 let nothing = |_: &super::update::ChangedOne| RawDocumentBuf::new();
                 let done = self.engine.change_one(&self.context, target, &prepared, 0, &nothing)?;
                 *last = Some(done.ticket);
-                let matched = matches!(done.reply, Done::Now(Some(_)));
-                if let (false, Some(document)) = (matched, insert) {
-                    let document = validated(document)?;
-                    let inserted = self.engine.write(&self.context, |statement| {
-                        statement.bypass_validation = self.bypass_validation;
-                        let collection = statement.collection_or_create(target)?;
-                        statement.insert(&collection, document.clone())
-                    })?;
-                    *last = Some(inserted.ticket);
-                }
-                matched
+                matches!(done.reply, Done::Now(Some(changed)) if changed.before.is_some())
             }
         })
     }

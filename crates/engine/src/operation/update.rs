@@ -71,6 +71,8 @@ pub(crate) struct Prepared {
     pub(crate) parsed: Parsed,
     pub(crate) update: update::Update,
     pub(crate) upsert: bool,
+    /// What an upsert inserts, where it is not made of the filter and the update.
+    pub(crate) instead: Option<RawDocumentBuf>,
     pub(crate) bypass_validation: bool,
 }
 
@@ -204,6 +206,7 @@ impl Inner {
             parsed,
             update,
             upsert: statement.upsert,
+            instead: None,
             bypass_validation: false,
         })
     }
@@ -422,8 +425,10 @@ impl OneChange<'_> {
         let equalities = prepared.parsed.filter.equalities()?;
         let context =
             update::UpdateContext { inserting: true, ..update::UpdateContext::new(&prepared.parsed.environment, None) };
-        let document = update::upsert_document(&equalities, &prepared.update, &context, ObjectId::new)?;
-        let document = validated(document)?;
+        let document = match &prepared.instead {
+            Some(document) => document.clone(),
+            None => validated(update::upsert_document(&equalities, &prepared.update, &context, ObjectId::new)?)?,
+        };
         let collection = statement.collection_or_create(self.namespace)?;
         statement.insert(&collection, document.clone())?;
         Ok(Changed { before: None, after: document, modified: true })
