@@ -7,7 +7,7 @@ use super::{Create, Rename};
 use crate::catalog::Collection;
 use crate::database::Engine;
 use crate::document::{append, validated};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::index::FieldKind;
 use crate::namespace::Namespace;
 use crate::stage::context::Report;
