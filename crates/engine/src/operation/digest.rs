@@ -1,5 +1,7 @@
 //! `dbHash`: a digest of each collection's documents, in the order of their `_id`, and of a whole database.
 
+use super::read::Query;
+use super::scan::Wanted;
 use crate::catalog::Collection;
 use crate::context::Context;
 use crate::database::{Engine, Inner};
@@ -46,6 +48,9 @@ impl Engine {
 
 impl Inner {
     fn digest_collection(&self, context: &Context, view: &dyn View, collection: &Collection) -> Result<String> {
+        if collection.settings.series.is_some() {
+            return self.digest_series(context, view, collection);
+        }
         let kind = if collection.settings.clustered { keyspace::RECORDS } else { keyspace::IDS };
         let prefix = keyspace::prefix(kind, collection.id);
         let mut end = None;
@@ -63,5 +68,22 @@ impl Inner {
             }
         }
         Ok(hex::encode(digest.finalize()))
+    }
+
+    /// A time series has no order of its own: the sum of its measurements' digests.
+    fn digest_series(&self, context: &Context, view: &dyn View, collection: &Collection) -> Result<String> {
+        let query = Query::default();
+        let parsed = self.parse_query(&query, Some(collection))?;
+        let query = self.plan_query(&query, &parsed, Wanted::documents())?;
+        let mut rows = crate::plan::plan(&collection.target, &query, view, &self.plans)?.into_execution();
+        let (mut sum, mut number) = (0_u128, 0_usize);
+        while let Some(row) = rows.next(view)? {
+            if number.is_multiple_of(DOCUMENTS_BETWEEN_CHECKS) {
+                context.check()?;
+            }
+            number += 1;
+            sum = sum.wrapping_add(u128::from_be_bytes(Md5::digest(row.bytes()).into()));
+        }
+        Ok(hex::encode(sum.to_be_bytes()))
     }
 }

@@ -5,6 +5,8 @@ use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use bson::raw::{RawBinaryRef, RawBsonRef};
 use bson::spec::BinarySubtype;
+use engine::catalog::Collection;
+use engine::series::BUCKETS_PREFIX;
 use engine::{Error, Result};
 
 /// The command.
@@ -36,6 +38,12 @@ fn names<'a>(collections: Option<RawBsonRef<'a>>) -> Result<Vec<&'a str>> {
     Ok(wanted)
 }
 
+/// The name that a digest stands under: of a time series, that of its buckets.
+fn shown(collection: &Collection) -> String {
+    let name = &collection.namespace.collection;
+    if collection.settings.series.is_some() { format!("{BUCKETS_PREFIX}{name}") } else { name.clone() }
+}
+
 fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let wanted = names(Arguments::parse(ctx)?.collections)?;
     let picks = |name: &str| wanted.is_empty() || wanted.contains(&name);
@@ -43,7 +51,7 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     reply.put("host", super::hello::own_address(ctx).as_str());
     reply.begin("collections");
     for (collection, md5) in &digest.collections {
-        reply.put(&collection.namespace.collection, md5.as_str());
+        reply.put(&shown(collection), md5.as_str());
     }
     reply.end();
     let capped = digest.collections.iter().filter(|(collection, _)| collection.settings.capped.is_some());
@@ -51,7 +59,7 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     reply.begin("uuids");
     for (collection, _) in &digest.collections {
         let uuid = RawBinaryRef { subtype: BinarySubtype::Uuid, bytes: &collection.uuid };
-        reply.put(&collection.namespace.collection, uuid);
+        reply.put(&shown(collection), uuid);
     }
     reply.end();
     reply.put("md5", digest.whole.as_str());
