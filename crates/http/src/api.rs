@@ -7,6 +7,7 @@ use crate::shared::observe::observe;
 use crate::shared::openapi::describe;
 use crate::shared::problem::{METHOD_NOT_ALLOWED, NOT_FOUND, Problem};
 use crate::shared::token::Tokens;
+use crate::social::{self, Social};
 use crate::{health, tokens};
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue, Method, header};
@@ -14,6 +15,7 @@ use axum::middleware::from_fn_with_state;
 use bytes::Bytes;
 use std::sync::Arc;
 use store::Store;
+use tokio::task::JoinSet;
 use tower_http::cors::CorsLayer;
 use utoipa::openapi::{InfoBuilder, License, OpenApi, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
@@ -22,6 +24,7 @@ use utoipa_axum::router::OpenApiRouter;
 pub struct Api {
     router: Router,
     core: Arc<Core>,
+    social: Option<Arc<Social>>,
 }
 
 impl Api {
@@ -37,7 +40,11 @@ impl Api {
         core.tokens.ensure_indexes().await?;
         core.records.ensure_indexes().await?;
         let own = health::routes().merge(tokens::routes()).with_state(core.clone());
-        let routes = OpenApiRouter::with_openapi(head()).merge(own);
+        let mut routes = OpenApiRouter::with_openapi(head()).merge(own);
+        let social = config.social.clone().map(|network| Social::new(network, core.clone()));
+        if let Some(social) = &social {
+            routes = routes.merge(social::routes().with_state(social.clone()));
+        }
         let (router, openapi) = routes.split_for_parts();
         let described = describe(&openapi, &core.limits);
         let text = Bytes::from(described.document.to_string());
@@ -50,7 +57,7 @@ impl Api {
         if let Some(cors) = cors(&config.cors_origins) {
             router = router.layer(cors);
         }
-        Ok(Api { router: router.layer(from_fn_with_state(core.clone(), observe)), core })
+        Ok(Api { router: router.layer(from_fn_with_state(core.clone(), observe)), core, social })
     }
 
     /// The routes as a service.
@@ -66,6 +73,13 @@ impl Api {
     /// Its description: OpenAPI 3.1 as JSON.
     pub fn description(&self) -> &[u8] {
         self.core.description.get().map_or(&[], |text| text)
+    }
+
+    /// Starts what has to go on while the server is there; it ends when the server stops.
+    pub(crate) fn start_background(&self, tasks: &mut JoinSet<()>) {
+        if let Some(social) = &self.social {
+            tasks.spawn(social.clone().background());
+        }
     }
 
     pub(crate) fn core(&self) -> Arc<Core> {

@@ -1,20 +1,16 @@
-//! How the API listens and what it allows.
+//! What the API serves and what it allows.
 
-use std::net::SocketAddr;
+use ::social::Network;
 use std::time::Duration;
 
 /// The database of the API's own collections.
 pub const DEFAULT_DATABASE: &str = "sheaf_http";
 
-/// Where the API listens, and what it serves.
-#[derive(Clone, Debug)]
+/// What the API serves, and how.
+#[derive(Clone)]
 pub struct Config {
-    /// Where to listen.
-    pub listen: Vec<SocketAddr>,
-    /// The database of the shop, if the commerce routes are served.
-    pub commerce: Option<String>,
-    /// The database of the network, if the social routes are served.
-    pub social: Option<String>,
+    /// The network, if the social routes are served.
+    pub social: Option<Network>,
     /// The database of tokens and idempotency records.
     pub database: String,
     /// Web origins whose scripts may call the API; none by default.
@@ -28,8 +24,6 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            listen: Vec::new(),
-            commerce: None,
             social: None,
             database: DEFAULT_DATABASE.to_owned(),
             cors_origins: Vec::new(),

@@ -17,6 +17,7 @@ mod api;
 mod config;
 mod health;
 mod shared;
+mod social;
 mod tokens;
 
 pub use api::Api;

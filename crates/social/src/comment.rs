@@ -19,6 +19,7 @@ pub const MAX_COMMENT: usize = 1_000;
 
 /// A comment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Comment {
     /// Its id; the order by id is the order by time.
     pub id: Id,

@@ -19,6 +19,7 @@ use store::{Find, FindOneAndUpdate, Update};
 
 /// A post under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct FanOut {
     /// The post.
     pub post: Id,

@@ -25,6 +25,7 @@ pub const MAX_ASKED: usize = 500;
 
 /// Somebody in a list of relations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Related {
     /// The other side.
     pub user: Card,
@@ -34,6 +35,7 @@ pub struct Related {
 
 /// What one user is to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Standing {
     /// The asking user follows the other.
     pub follows: bool,

@@ -28,6 +28,7 @@ use store::{Find, FindOneAndUpdate, Session, Update};
 
 /// An open friend request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct FriendRequest {
     /// The other side: who asked, or who was asked.
     pub user: Card,

@@ -42,6 +42,7 @@ impl Circle {
 
 /// Somebody whom one might know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Suggestion {
     /// Who.
     pub user: Card,

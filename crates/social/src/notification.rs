@@ -52,6 +52,7 @@ impl Event {
 
 /// Something that happened to a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Notification {
     /// Its id.
     pub id: Id,

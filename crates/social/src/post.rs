@@ -64,6 +64,7 @@ impl Visibility {
 
 /// What somebody posts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct NewPost {
     /// What it says.
     pub content: String,
@@ -102,6 +103,7 @@ fn check_content(content: &str, empty: bool) -> Result<()> {
 
 /// What changes of a post; what is left out stays.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PostChange {
     /// What it says.
     pub content: Option<String>,
@@ -113,6 +115,7 @@ pub struct PostChange {
 
 /// A post as somebody sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Post {
     /// Its id; the order by id is the order by time.
     pub id: Id,
@@ -139,6 +142,7 @@ pub struct Post {
 
 /// What a post said before an edit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Edit {
     /// What it said.
     pub content: String,

@@ -28,6 +28,7 @@ pub struct Card {
 
 /// A user's page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Profile {
     /// Who.
     pub id: Id,
@@ -51,6 +52,7 @@ pub struct Profile {
 
 /// What changes of a profile; what is left out stays.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ProfileChange {
     /// The name.
     pub username: Option<String>,

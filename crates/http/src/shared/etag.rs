@@ -66,19 +66,21 @@ impl IfMatch {
         Ok(IfMatch::Versions(versions))
     }
 
+    /// The version that a change is a change to, for the domain to compare again; `None` for whatever is there.
+    pub(crate) fn expected(&self, current: i64) -> Result<Option<i64>> {
+        self.check(current).map(|version| (*self != IfMatch::Any).then_some(version))
+    }
+
     /// Refuses a change to another version than the one that is there; gives the one that is.
-    pub(crate) fn check(&self, current: i64) -> Result<i64> {
+    fn check(&self, current: i64) -> Result<i64> {
         match self {
             IfMatch::Any => Ok(current),
             IfMatch::Versions(versions) if versions.contains(&current) => Ok(current),
-            IfMatch::Versions(_) => Err(IfMatch::failed(current)),
+            IfMatch::Versions(_) => {
+                let why = "the resource has changed since; read it again and decide anew";
+                Err(Problem::new(&PRECONDITION_FAILED, why).header(header::ETAG, tag(current)))
+            }
         }
-    }
-
-    /// The refusal of a change to another version than `current`.
-    pub(crate) fn failed(current: i64) -> Problem {
-        Problem::new(&PRECONDITION_FAILED, "the resource has changed since; read it again and decide anew")
-            .header(header::ETAG, tag(current))
     }
 }
 

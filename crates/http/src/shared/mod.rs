@@ -14,6 +14,7 @@ pub(crate) mod problem;
 pub(crate) mod rate;
 pub(crate) mod record;
 pub(crate) mod server;
+pub(crate) mod sse;
 pub(crate) mod time;
 pub(crate) mod token;
 pub(crate) mod webhook;

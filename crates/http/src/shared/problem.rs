@@ -72,6 +72,35 @@ kinds! {
     OVERLOADED = 503 "overloaded" "The server has too much to do; nothing was done";
     UNAVAILABLE = 503 "unavailable" "The store can't answer now";
     TIMEOUT = 503 "timeout" "The call took too long; it may still take effect";
+    // Both domains'.
+    ALREADY_EXISTS = 409 "already-exists" "There is one of that id or name already";
+    FULL = 409 "full" "There is no room for more";
+    UNKNOWN_REFERENCE = 422 "unknown-reference" "The body names something that is not there";
+    // Commerce.
+    OUT_OF_STOCK = 409 "out-of-stock" "There is less on the shelf than is wanted";
+    LIMIT_PER_BUYER = 409 "limit-per-buyer" "A buyer wants more of a SKU than one buyer may have";
+    CURRENCY_MISMATCH = 422 "currency-mismatch" "Two amounts are in different currencies";
+    AMOUNT_TOO_LARGE = 422 "amount-too-large" "An amount is larger than can be counted";
+    ILLEGAL_MOVE = 409 "illegal-move" "The state that it is in does not allow this";
+    EMPTY_CART = 409 "empty-cart" "The cart is empty";
+    COUPON_REFUSED = 409 "coupon-refused" "The coupon can't be used for this";
+    AMOUNT_MISMATCH = 409 "amount-mismatch" "Another amount was reported than was asked for";
+    REFUND_TOO_LARGE = 409 "refund-too-large" "More would be refunded than was captured";
+    REFUND_IN_PROGRESS = 409 "refund-in-progress" "The order's money is on its way back";
+    NOTHING_TO_RETURN = 409 "nothing-to-return" "More would be returned than was bought";
+    NOT_BOUGHT = 403 "not-bought" "Only who bought a product can review it";
+    PROVIDER_REFUSED = 409 "provider-refused" "The payment provider said no";
+    // Social.
+    SELF_RELATION = 409 "self-relation" "A relation of a user to the same user";
+    BLOCKED = 403 "blocked" "One of the two users has blocked the other";
+    REQUEST_PENDING = 409 "request-pending" "A friend request between the two is open already";
+    ALREADY_FRIENDS = 409 "already-friends" "The two are friends already";
+    NO_PENDING_REQUEST = 409 "no-pending-request" "There is no open friend request between the two";
+    NOT_ALLOWED = 403 "not-allowed" "It belongs to another user";
+    TOO_DEEP = 409 "too-deep" "Replies are nested no deeper";
+    CORRUPT = 422 "corrupt" "The content's checksum is another one";
+    // Payments.
+    PROVIDER_SILENT = 503 "provider-silent" "The payment provider gave no answer; it will be asked again";
 }
 
 /// A refusal.

@@ -50,6 +50,7 @@ pub struct Server {
     listeners: Vec<TcpListener>,
     router: Router,
     core: Arc<Core>,
+    background: JoinSet<()>,
 }
 
 impl Server {
@@ -63,7 +64,10 @@ impl Server {
             let failed = |error| BindError { address: *address, error };
             listeners.push(TcpListener::bind(address).await.map_err(failed)?);
         }
-        Ok(Server { listeners, router: api.router(), core: api.core() })
+        let mut background = JoinSet::new();
+        api.start_background(&mut background);
+        background.spawn(purge(api.core()));
+        Ok(Server { listeners, router: api.router(), core: api.core(), background })
     }
 
     /// Where it listens.
@@ -72,14 +76,13 @@ impl Server {
     }
 
     /// Serves until `stop` is ready; then takes no more calls, and waits for those at work.
-    pub async fn serve(self, stop: impl Future<Output = ()>) {
+    pub async fn serve(mut self, stop: impl Future<Output = ()>) {
         let core = self.core;
         let slots = Arc::new(Semaphore::new(core.limits.connections));
         let mut tasks = JoinSet::new();
         for listener in self.listeners {
             tasks.spawn(accept(listener, self.router.clone(), core.clone(), slots.clone()));
         }
-        let purging = tokio::spawn(purge(core.clone()));
         stop.await;
         core.stopping.cancel();
         let limit = core.limits.stop_timeout;
@@ -91,11 +94,11 @@ impl Server {
                 }
             }
             core.work.wait().await;
+            while self.background.join_next().await.is_some() {}
         };
         if tokio::time::timeout(limit, ended).await.is_err() {
             tracing::warn!("some HTTP calls were still at work when the server stopped");
         }
-        purging.abort();
     }
 }
 

@@ -1,0 +1,103 @@
+//! The shop over HTTP: routes on the `commerce` crate. Who owns what is decided here, on the caller's subject; everything
+//! else is the domain's.
+
+mod buyers;
+mod cart;
+mod catalogue;
+mod coupons;
+mod error;
+mod events;
+mod orders;
+mod schema;
+mod stock;
+
+use crate::shared::auth::{Caller, Role};
+use crate::shared::core::Core;
+use crate::shared::cursor::{Page, Paging};
+use crate::shared::problem::{INVALID_BODY, Problem, Result};
+use axum::http::{HeaderValue, Uri};
+use commerce::Shop;
+use std::sync::Arc;
+use std::time::Duration;
+use utoipa_axum::router::OpenApiRouter;
+
+/// How often the shop's housekeeping is called.
+const HOUSEKEEPING_PERIOD: Duration = Duration::from_secs(1);
+
+/// What the routes share.
+pub(crate) struct Commerce {
+    pub(crate) shop: Shop,
+    pub(crate) changes: events::Changes,
+    pub(crate) core: Arc<Core>,
+}
+
+impl Commerce {
+    pub(crate) fn new(shop: Shop, core: Arc<Core>) -> Arc<Commerce> {
+        Arc::new(Commerce { changes: events::Changes::default(), shop, core })
+    }
+
+    /// What has to go on while the server is there.
+    pub(crate) async fn background(self: Arc<Commerce>) {
+        let housekeeping = async {
+            loop {
+                tokio::time::sleep(HOUSEKEEPING_PERIOD).await;
+                if let Err(error) = self.shop.housekeeping().await {
+                    tracing::warn!(%error, "the shop's housekeeping failed; it is called again");
+                }
+            }
+        };
+        tokio::select! {
+            () = self.core.stopping.cancelled() => {}
+            () = housekeeping => {}
+            () = self.changes.follow(&self.shop) => {}
+        }
+    }
+}
+
+pub(crate) fn routes() -> OpenApiRouter<Arc<Commerce>> {
+    OpenApiRouter::default()
+        .merge(buyers::routes())
+        .merge(catalogue::routes())
+        .merge(stock::routes())
+        .merge(cart::routes())
+        .merge(coupons::routes())
+        .merge(orders::routes())
+        .merge(events::routes())
+}
+
+/// Refuses who is neither the owner nor one of the shop's staff, as if there were nothing.
+fn owned(caller: &Caller, owner: &str) -> Result<()> {
+    let staff = caller.is_any(&[Role::Merchant, Role::Operator]);
+    if staff || caller.subject == owner { Ok(()) } else { Err(Problem::not_found()) }
+}
+
+/// The domain's paging of a request.
+fn paging(paging: &Paging, uri: &Uri) -> Result<commerce::Paging> {
+    let limit = usize::try_from(paging.limit()?).expect("a limit is positive");
+    Ok(commerce::Paging { after: paging.after(uri)?, limit: Some(limit) })
+}
+
+/// A page of the domain's as the API gives it.
+fn page<T>(uri: &Uri, paging: &Paging, found: commerce::Page<T>) -> Result<Page<T>> {
+    Ok(Page::new(uri, paging.limit()?, found.items, found.next))
+}
+
+/// Refuses a text that is shorter or longer than allowed.
+fn bounded(field: &str, text: &str, min: usize, max: usize) -> Result<()> {
+    let length = text.chars().count();
+    if (min..=max).contains(&length) && !text.contains('\0') {
+        return Ok(());
+    }
+    let why = format!("'{field}' must have {min} to {max} characters, none of them zero");
+    Err(Problem::new(&INVALID_BODY, why).with("field", field))
+}
+
+/// Where something new is.
+fn location(list: &str, id: &str) -> HeaderValue {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~:@".contains(&byte);
+    let mut path = format!("{list}/");
+    for byte in id.bytes() {
+        if plain(byte) { path.push(char::from(byte)) } else { path.push_str(&format!("%{byte:02X}")) }
+    }
+    HeaderValue::from_str(&path).expect("what is not plain was encoded")
+}

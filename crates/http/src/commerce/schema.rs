@@ -1,0 +1,330 @@
+//! What the shop's answers look like, for the description. The values are the domain's own, which serialise to this; the
+//! tests compare every answer with its schema.
+
+#![allow(dead_code, reason = "these describe what others make")]
+
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// An amount of money.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Money {
+    /// In minor units: cents for EUR, yen for JPY.
+    amount_minor: i64,
+    /// ISO 4217.
+    #[schema(pattern = "^[A-Z]{3}$")]
+    currency: String,
+}
+
+/// Where goods go.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Address {
+    receiver: String,
+    phone: String,
+    city: String,
+    street: String,
+    #[schema(required = false)]
+    postal_code: String,
+}
+
+/// The buyer as the order knows them.
+#[derive(ToSchema)]
+pub(crate) struct BuyerSnapshot {
+    username: String,
+    phone: String,
+}
+
+/// An item of an order: the product as it was, and what it cost, in minor units.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Item {
+    sku_id: String,
+    product_id: String,
+    product_name: String,
+    image_url: String,
+    specs: String,
+    unit_price: i64,
+    quantity: i64,
+    total_price: i64,
+    discount: i64,
+    payable: i64,
+}
+
+/// A deduction, with what gave it.
+#[derive(ToSchema)]
+pub(crate) struct Discount {
+    kind: String,
+    id: String,
+    amount: i64,
+}
+
+/// A step in a history.
+#[derive(ToSchema)]
+pub(crate) struct HistoryEntry {
+    state: String,
+    #[schema(format = DateTime)]
+    at: String,
+    by: String,
+    why: String,
+}
+
+/// What is known of an order's money, in minor units.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct PaymentSummary {
+    attempts: Vec<String>,
+    payment_id: Option<String>,
+    method: Option<String>,
+    captured: i64,
+    refunding: i64,
+    refunded: i64,
+    #[schema(format = DateTime)]
+    paid_at: Option<String>,
+}
+
+/// The last that is known of an order's parcels.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct LatestLogistics {
+    status: String,
+    location: String,
+    #[schema(format = DateTime)]
+    time: String,
+    parcel_id: String,
+}
+
+/// An order; amounts are in minor units.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Order {
+    id: String,
+    order_number: String,
+    user_id: String,
+    buyer: BuyerSnapshot,
+    shipping_address: Address,
+    items: Vec<Item>,
+    subtotal: i64,
+    discount: i64,
+    discounts: Vec<Discount>,
+    shipping_fee: i64,
+    total: i64,
+    currency: String,
+    #[schema(nullable = false)]
+    coupon: Option<String>,
+    status: String,
+    status_history: Vec<HistoryEntry>,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime, nullable = false)]
+    hold_until: Option<String>,
+    payment: PaymentSummary,
+    parcels: Vec<String>,
+    #[schema(nullable = false)]
+    latest_logistics: Option<LatestLogistics>,
+    returned: BTreeMap<String, i64>,
+    remark: String,
+    version: i64,
+}
+
+/// What a list shows of an order.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct OrderSummary {
+    id: String,
+    order_number: String,
+    user_id: String,
+    status: String,
+    total: i64,
+    currency: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+    items: Vec<ItemSummary>,
+    version: i64,
+}
+
+/// What a list shows of an item.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct ItemSummary {
+    product_name: String,
+    image_url: String,
+    quantity: i64,
+}
+
+/// A category, as products carry it.
+#[derive(ToSchema)]
+pub(crate) struct Category {
+    id: String,
+    name: String,
+    parent: String,
+}
+
+/// A variant as its product shows it.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Variant {
+    sku_id: String,
+    price: i64,
+    attributes: BTreeMap<String, String>,
+    /// How many there were a moment ago.
+    stock: i64,
+}
+
+/// A review as its product shows it.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct ReviewSummary {
+    rating: i64,
+    text: String,
+    user_name: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// A product; prices are in minor units.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Product {
+    id: String,
+    product_name: String,
+    brand: String,
+    price: i64,
+    currency: String,
+    image_url: String,
+    #[schema(required = false)]
+    description: String,
+    category: Category,
+    attributes: Vec<String>,
+    tags: Vec<String>,
+    status: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+    skus: Vec<Variant>,
+    total_stock: i64,
+    sold_count: i64,
+    review_count: i64,
+    rating_total: i64,
+    latest_reviews: Vec<ReviewSummary>,
+    version: i64,
+}
+
+/// What is there of a SKU.
+#[derive(ToSchema)]
+pub(crate) struct StockLevel {
+    sku: String,
+    available: i64,
+    held: i64,
+    sold: i64,
+}
+
+/// A line of the stock ledger.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct LedgerEntry {
+    id: String,
+    sku_id: String,
+    #[schema(rename = "type")]
+    movement: String,
+    quantity: i64,
+    before_stock: i64,
+    after_stock: i64,
+    held: i64,
+    before_held: i64,
+    after_held: i64,
+    #[schema(nullable = false)]
+    order_id: Option<String>,
+    reason: String,
+    operator: String,
+    #[schema(format = DateTime)]
+    at: String,
+}
+
+/// A SKU whose numbers are not what the ledger and the holds say.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Discrepancy {
+    sku: String,
+    available: i64,
+    ledger_available: i64,
+    held: i64,
+    ledger_held: i64,
+    holds: i64,
+}
+
+/// What a reconciliation found.
+#[derive(ToSchema)]
+pub(crate) struct Reconciliation {
+    skus: u64,
+    discrepancies: Vec<Discrepancy>,
+    repaired: u64,
+}
+
+/// A line of a cart.
+#[derive(ToSchema)]
+pub(crate) struct Line {
+    sku: String,
+    quantity: i64,
+}
+
+/// What a buyer has in the cart.
+#[derive(ToSchema)]
+pub(crate) struct Cart {
+    lines: Vec<Line>,
+    version: i64,
+}
+
+/// When and from where somebody was here last.
+#[derive(ToSchema)]
+pub(crate) struct LastLogin {
+    #[schema(format = DateTime)]
+    at: String,
+    ip: String,
+}
+
+/// A buyer.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Buyer {
+    id: String,
+    username: String,
+    phone: String,
+    member_level: String,
+    #[schema(nullable = false)]
+    default_address: Option<Address>,
+    #[schema(nullable = false)]
+    last_login: Option<LastLogin>,
+    /// How many orders are paid, shipped or signed.
+    order_count: i64,
+    /// What those come to, in minor units.
+    total_spent: i64,
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// What a coupon takes off: `{"amount": minor units}` or `{"percent": "12.5"}`.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) enum Reduction {
+    Amount(i64),
+    Percent(String),
+}
+
+/// A coupon that a buyer holds.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Coupon {
+    coupon_id: String,
+    name: String,
+    reduction: Reduction,
+    threshold: i64,
+    currency: String,
+    #[schema(format = DateTime)]
+    valid_from: String,
+    #[schema(format = DateTime)]
+    expire_time: String,
+    status: String,
+    #[schema(nullable = false)]
+    order_id: Option<String>,
+}

@@ -1,0 +1,82 @@
+//! The network over HTTP: routes on the `social` crate. The caller's subject is the user who asks; who may see what is the
+//! domain's to say, and what may not be seen is answered as what is not there.
+
+mod comments;
+mod error;
+mod friends;
+mod notifications;
+mod posts;
+mod relations;
+mod schema;
+mod users;
+
+use crate::shared::auth::Caller;
+use crate::shared::core::Core;
+use crate::shared::cursor::{Page, Paging};
+use crate::shared::problem::{FORBIDDEN, Problem, Result};
+use axum::http::Uri;
+use social::{Id, Network, PageRequest};
+use std::sync::Arc;
+use std::time::Duration;
+use utoipa_axum::router::OpenApiRouter;
+
+/// How long to wait before background work that failed goes on.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// What the routes share.
+pub(crate) struct Social {
+    pub(crate) network: Network,
+    pub(crate) core: Arc<Core>,
+}
+
+impl Social {
+    pub(crate) fn new(network: Network, core: Arc<Core>) -> Arc<Social> {
+        Arc::new(Social { network, core })
+    }
+
+    /// What has to go on while the server is there.
+    pub(crate) async fn background(self: Arc<Social>) {
+        while !self.core.stopping.is_cancelled() {
+            if let Err(error) = self.network.run(self.core.stopping.cancelled()).await {
+                tracing::warn!(%error, "the network's background work failed; it goes on");
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+        }
+    }
+}
+
+pub(crate) fn routes() -> OpenApiRouter<Arc<Social>> {
+    OpenApiRouter::default()
+        .merge(users::routes())
+        .merge(relations::routes())
+        .merge(friends::routes())
+        .merge(posts::routes())
+        .merge(comments::routes())
+        .merge(notifications::routes())
+}
+
+/// The user who asks.
+fn user(caller: &Caller) -> Result<Id> {
+    let refused = || Problem::new(&FORBIDDEN, "the token's subject is not a user of the network");
+    caller.subject.parse().map_err(|_| refused())
+}
+
+/// The domain's paging of a request.
+fn paging(paging: &Paging, uri: &Uri) -> Result<PageRequest> {
+    let limit = u32::try_from(paging.limit()?).expect("a limit is small and positive");
+    Ok(PageRequest { after: paging.after(uri)?, limit })
+}
+
+/// A page of the domain's as the API gives it.
+fn page<T>(uri: &Uri, paging: &Paging, found: social::Page<T>) -> Result<Page<T>> {
+    Ok(Page::new(uri, paging.limit()?, found.items, found.next))
+}
+
+/// Refuses with nothing what belongs to somebody with whom there is a block.
+async fn unblocked(social: &Social, viewer: Id, other: Id) -> Result<()> {
+    if viewer == other {
+        return Ok(());
+    }
+    let standings = social.network.standings(viewer, &[other]).await?;
+    if standings.get(&other).is_some_and(|standing| standing.blocked) { Err(Problem::not_found()) } else { Ok(()) }
+}

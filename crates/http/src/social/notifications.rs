@@ -1,0 +1,97 @@
+//! The caller's notifications, and live updates.
+
+use super::{Social, page, paging, schema, user};
+use crate::shared::auth::Caller;
+use crate::shared::cursor::{Page, Paging};
+use crate::shared::extract::{Body, Query};
+use crate::shared::problem::{INVALID_BODY, Problem, Result};
+use crate::shared::sse;
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::sse::Event;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use social::Notification;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(super) fn routes() -> OpenApiRouter<Arc<Social>> {
+    OpenApiRouter::default()
+        .routes(routes!(notifications))
+        .routes(routes!(unread))
+        .routes(routes!(mark_read))
+        .routes(routes!(updates))
+}
+
+/// What happened to the caller, the newest first
+#[utoipa::path(
+    get, path = "/v1/notifications", tag = "notifications", security(("bearer" = ["user"])), params(Paging),
+    responses((status = 200, description = "A page of them", body = Page<schema::Notification>)),
+)]
+async fn notifications(
+    State(social): State<Arc<Social>>,
+    caller: Caller,
+    uri: Uri,
+    Query(at): Query<Paging>,
+) -> Result<Page<Notification>> {
+    page(&uri, &at, social.network.notifications(user(&caller)?, &paging(&at, &uri)?).await?)
+}
+
+/// How many.
+#[derive(Serialize, ToSchema)]
+struct Count {
+    count: u64,
+}
+
+/// How many notifications were not read
+#[utoipa::path(
+    get, path = "/v1/notifications/unread", tag = "notifications", security(("bearer" = ["user"])),
+    responses((status = 200, description = "The number", body = Count)),
+)]
+async fn unread(State(social): State<Arc<Social>>, caller: Caller) -> Result<Json<Count>> {
+    Ok(Json(Count { count: social.network.unread_notifications(user(&caller)?).await? }))
+}
+
+/// Up to where.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReadRequest {
+    /// The newest notification that was read.
+    #[schema(pattern = "^[0-9a-f]{24}$")]
+    up_to: String,
+}
+
+/// Mark notifications as read, up to one of them
+#[utoipa::path(
+    post, path = "/v1/notifications/read", tag = "notifications", security(("bearer" = ["user"])),
+    request_body = ReadRequest, responses((status = 200, description = "How many are newly read", body = Count)),
+)]
+async fn mark_read(
+    State(social): State<Arc<Social>>,
+    caller: Caller,
+    Body(body): Body<ReadRequest>,
+) -> Result<Json<Count>> {
+    let up_to = body.up_to.parse().map_err(|_| Problem::new(&INVALID_BODY, "'upTo' must be a notification's id"))?;
+    Ok(Json(Count { count: social.network.read_notifications(user(&caller)?, up_to).await? }))
+}
+
+/// Live updates: notifications and posts, as they come
+///
+/// An update is a hint: whoever misses one finds everything in the lists. `missed` says that some were dropped.
+#[utoipa::path(
+    get, path = "/v1/updates", tag = "notifications", security(("bearer" = ["user"])),
+    extensions(("x-stream" = json!(true))),
+    responses((status = 200, description = "The stream", body = schema::Update, content_type = "text/event-stream")),
+)]
+async fn updates(State(social): State<Arc<Social>>, caller: Caller) -> Result<Response> {
+    let updates = social.network.updates(user(&caller)?);
+    let stream = futures_util::stream::unfold(updates, |mut updates| async move {
+        let change = updates.next().await?;
+        let event = Event::default().event("update").json_data(change).expect("a change is plain data");
+        Some((event, updates))
+    });
+    Ok(sse::answer(stream).into_response())
+}

@@ -1,0 +1,140 @@
+//! What the network's answers look like, for the description. The values are the domain's own, which serialise to this; the
+//! tests compare every answer with its schema.
+
+#![allow(dead_code, reason = "these describe what others make")]
+
+use utoipa::ToSchema;
+
+/// A user beside what is the user's.
+#[derive(ToSchema)]
+pub(crate) struct Card {
+    id: String,
+    username: String,
+    avatar: String,
+}
+
+/// A user's page.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct UserProfile {
+    id: String,
+    username: String,
+    avatar: String,
+    bio: String,
+    follower_count: i64,
+    following_count: i64,
+    friend_count: i64,
+    post_count: i64,
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// A user in a list of relations.
+#[derive(ToSchema)]
+pub(crate) struct Related {
+    user: Card,
+    #[schema(format = DateTime)]
+    since: String,
+}
+
+/// What another user is to the caller.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Standing {
+    follows: bool,
+    followed_by: bool,
+    friends: bool,
+    blocked: bool,
+    muted: bool,
+}
+
+/// An open friend request.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct FriendRequest {
+    user: Card,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    expires_at: String,
+}
+
+/// Somebody whom the caller may know.
+#[derive(ToSchema)]
+pub(crate) struct Suggestion {
+    user: Card,
+    /// How many common friends.
+    common: u64,
+}
+
+/// Who may see a post.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) enum Visible {
+    Public,
+    Followers,
+    Friends,
+    Private,
+}
+
+/// A post.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Post {
+    id: String,
+    author: Card,
+    content: String,
+    images: Vec<String>,
+    visibility: Visible,
+    like_count: i64,
+    comment_count: i64,
+    version: i64,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime, nullable = false)]
+    edited_at: Option<String>,
+}
+
+/// What a post said before.
+#[derive(ToSchema)]
+pub(crate) struct Edit {
+    content: String,
+    #[schema(format = DateTime)]
+    until: String,
+}
+
+/// A comment.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Comment {
+    id: String,
+    post: String,
+    author: Card,
+    text: String,
+    #[schema(nullable = false)]
+    parent: Option<String>,
+    depth: i64,
+    reply_count: i64,
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// Something that happened to a user.
+#[derive(ToSchema)]
+pub(crate) struct Notification {
+    id: String,
+    /// `follow`, `friendRequest`, `friendAccepted`, `like`, `comment`, `reply`.
+    event: String,
+    from: Card,
+    subject: String,
+    #[schema(format = DateTime)]
+    at: String,
+    read: bool,
+}
+
+/// A live update: its `type` is `notification`, `post`, `message` or `missed`.
+#[derive(ToSchema)]
+pub(crate) struct Update {
+    #[schema(rename = "type")]
+    kind: String,
+}
