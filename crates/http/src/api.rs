@@ -7,6 +7,7 @@ use crate::shared::observe::observe;
 use crate::shared::openapi::describe;
 use crate::shared::problem::{METHOD_NOT_ALLOWED, NOT_FOUND, Problem};
 use crate::shared::token::Tokens;
+use crate::commerce::{self, Commerce};
 use crate::social::{self, Social};
 use crate::{health, tokens};
 use axum::Router;
@@ -24,6 +25,7 @@ use utoipa_axum::router::OpenApiRouter;
 pub struct Api {
     router: Router,
     core: Arc<Core>,
+    commerce: Option<Arc<Commerce>>,
     social: Option<Arc<Social>>,
 }
 
@@ -41,6 +43,11 @@ impl Api {
         core.records.ensure_indexes().await?;
         let own = health::routes().merge(tokens::routes()).with_state(core.clone());
         let mut routes = OpenApiRouter::with_openapi(head()).merge(own);
+        let shop = config.commerce.clone();
+        let commerce = shop.map(|shop| Commerce::new(shop, config.provider.clone(), core.clone()));
+        if let Some(commerce) = &commerce {
+            routes = routes.merge(commerce::routes().with_state(commerce.clone()));
+        }
         let social = config.social.clone().map(|network| Social::new(network, core.clone()));
         if let Some(social) = &social {
             routes = routes.merge(social::routes().with_state(social.clone()));
@@ -57,7 +64,7 @@ impl Api {
         if let Some(cors) = cors(&config.cors_origins) {
             router = router.layer(cors);
         }
-        Ok(Api { router: router.layer(from_fn_with_state(core.clone(), observe)), core, social })
+        Ok(Api { router: router.layer(from_fn_with_state(core.clone(), observe)), core, commerce, social })
     }
 
     /// The routes as a service.
@@ -77,6 +84,9 @@ impl Api {
 
     /// Starts what has to go on while the server is there; it ends when the server stops.
     pub(crate) fn start_background(&self, tasks: &mut JoinSet<()>) {
+        if let Some(commerce) = &self.commerce {
+            tasks.spawn(commerce.clone().background());
+        }
         if let Some(social) = &self.social {
             tasks.spawn(social.clone().background());
         }

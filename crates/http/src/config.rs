@@ -1,6 +1,8 @@
 //! What the API serves and what it allows.
 
+use ::commerce::{Provider, Shop};
 use ::social::Network;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The database of the API's own collections.
@@ -9,14 +11,16 @@ pub const DEFAULT_DATABASE: &str = "sheaf_http";
 /// What the API serves, and how.
 #[derive(Clone)]
 pub struct Config {
+    /// The shop, if the commerce routes are served.
+    pub commerce: Option<Shop>,
+    /// Who moves the shop's money; without one, only the provider's callbacks come here.
+    pub provider: Option<Arc<dyn Provider>>,
     /// The network, if the social routes are served.
     pub social: Option<Network>,
     /// The database of tokens and idempotency records.
     pub database: String,
     /// Web origins whose scripts may call the API; none by default.
     pub cors_origins: Vec<String>,
-    /// Secrets of webhooks (`whsec_…`), by the name of who sends them.
-    pub webhook_secrets: Vec<(String, String)>,
     /// What is allowed.
     pub limits: Limits,
 }
@@ -24,10 +28,11 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
+            commerce: None,
+            provider: None,
             social: None,
             database: DEFAULT_DATABASE.to_owned(),
             cors_origins: Vec::new(),
-            webhook_secrets: Vec::new(),
             limits: Limits::default(),
         }
     }

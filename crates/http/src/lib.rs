@@ -14,6 +14,7 @@
 //! This layer knows no BSON beyond its own two collections (tokens and idempotency records) and no domain rule.
 
 mod api;
+mod commerce;
 mod config;
 mod health;
 mod shared;
@@ -26,4 +27,3 @@ pub use shared::auth::{Caller, Role};
 pub use shared::problem::{KINDS, Kind, Problem};
 pub use shared::server::{BindError, Server};
 pub use shared::token::{Issued, NewToken, Token, TokenError, Tokens};
-pub use shared::webhook::is_secret;

@@ -1,8 +1,8 @@
 //! The description at `/openapi.json`: complete, and what it says of permissions is what happens.
 
 mod client;
+mod scene;
 
-use client::Running;
 use http::{KINDS, Role};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ fn roles(operation: &Value) -> Option<BTreeSet<String>> {
 
 #[tokio::test]
 async fn every_route_is_described_with_its_errors() {
-    let server = Running::start().await;
+    let server = scene::both().await;
     let description = server.get("/openapi.json").send().await.expect(200).json();
     assert!(description["openapi"].as_str().unwrap().starts_with("3.1"));
     let mut ids = BTreeSet::new();
@@ -71,7 +71,7 @@ async fn every_route_is_described_with_its_errors() {
 
 #[tokio::test]
 async fn roles_are_what_the_description_says() {
-    let server = Running::start().await;
+    let server = scene::both().await;
     let description = server.get("/openapi.json").send().await.json();
     let mut tokens = Vec::new();
     for role in Role::ALL {

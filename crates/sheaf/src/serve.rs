@@ -213,7 +213,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let folder = arguments.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DATA));
     let engine = Engine::open(&folder, engine_options(&arguments)).map_err(|error| Failure::Engine(folder, error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(arguments, engine.clone()))?;
+    runtime.block_on(serve(arguments, engine.clone(), &[]))?;
     drop(runtime);
     engine.close().map_err(Failure::Close)
 }
@@ -237,13 +237,13 @@ fn engine_options(arguments: &Arguments) -> engine::Options {
     engine::Options { storage, clock: Arc::new(clock), random: Arc::new(random) }
 }
 
-async fn serve(arguments: Arguments, engine: Engine) -> Result<(), Failure> {
+async fn serve(arguments: Arguments, engine: Engine, kept: &[&str]) -> Result<(), Failure> {
     let stop = stop_signal()?;
     let config = arguments.server_config();
     if config.requires_auth() && !arguments.auth {
         tracing::info!("clients must authenticate, since the server listens beyond loopback");
     }
-    let web = arguments.web.bind(&Store::embedded(engine.clone())).await.map_err(Failure::Http)?;
+    let web = arguments.web.bind(&Store::embedded(engine.clone()), kept).await.map_err(Failure::Http)?;
     if let Some(bytes) = arguments.document_alarm {
         engine.set_document_alarm(bytes);
     }
@@ -273,7 +273,7 @@ async fn serve(arguments: Arguments, engine: Engine) -> Result<(), Failure> {
 /// Serves an engine on a port of the loopback interface until the process is told to stop.
 pub(crate) async fn serve_loopback(engine: Engine, port: u16, http_port: u16) -> Result<(), Failure> {
     let web = web::Arguments { http_port: Some(http_port), ..web::Arguments::default() };
-    serve(Arguments { port: Some(port), web, ..Arguments::default() }, engine).await
+    serve(Arguments { port: Some(port), web, ..Arguments::default() }, engine, &[web::SHOP, web::SOCIAL]).await
 }
 
 /// Ready once the process gets SIGTERM or SIGINT.

@@ -1,11 +1,19 @@
 //! The HTTP API beside the MongoDB port: its flags and its start.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use clap::Args;
+use commerce::Shop;
 use http::{Api, Config, Server};
 use serde::Deserialize;
+use social::Network;
 use std::net::{IpAddr, SocketAddr};
 use store::Store;
 
+/// The shop's database.
+pub(crate) const SHOP: &str = "shop";
+/// The network's database.
+pub(crate) const SOCIAL: &str = "social";
 const DEFAULT_BIND: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 /// The flags of the HTTP API; in the configuration file, the table `[http]`.
@@ -28,16 +36,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", env = "SHEAF_HTTP_RATE")]
     #[serde(rename = "rate")]
     pub(crate) http_rate: Option<u32>,
-    /// Secret of a webhook's sender: NAME=whsec_… (Standard Webhooks), with commas between
-    #[arg(
-        long,
-        value_name = "NAME=SECRET",
-        env = "SHEAF_WEBHOOK_SECRET",
-        value_delimiter = ',',
-        hide_env_values = true
-    )]
+    /// Secret of the payment provider's callbacks: whsec_ and base64 (Standard Webhooks); without it none is accepted
+    #[arg(long, value_name = "SECRET", env = "SHEAF_WEBHOOK_SECRET", hide_env_values = true)]
     #[serde(rename = "webhook-secret")]
-    pub(crate) webhook_secret: Vec<String>,
+    pub(crate) webhook_secret: Option<String>,
 }
 
 impl Arguments {
@@ -45,12 +47,9 @@ impl Arguments {
     pub(crate) fn with_file(&mut self, file: Arguments) {
         self.http_port = self.http_port.or(file.http_port);
         self.http_rate = self.http_rate.or(file.http_rate);
-        for (ours, theirs) in
-            [(&mut self.http_cors_origin, file.http_cors_origin), (&mut self.webhook_secret, file.webhook_secret)]
-        {
-            if ours.is_empty() {
-                *ours = theirs;
-            }
+        self.webhook_secret = self.webhook_secret.take().or(file.webhook_secret);
+        if self.http_cors_origin.is_empty() {
+            self.http_cors_origin = file.http_cors_origin;
         }
         if self.http_bind.is_empty() {
             self.http_bind = file.http_bind;
@@ -62,27 +61,35 @@ impl Arguments {
         hosts.into_iter().map(|host| SocketAddr::new(host, port)).collect()
     }
 
-    fn config(&self) -> Result<Config, String> {
+    /// The API on a store; `kept` are the databases whose models the store keeps by itself.
+    fn config(&self, store: &Store, kept: &[&str]) -> Result<Config, String> {
         let mut config = Config { cors_origins: self.http_cors_origin.clone(), ..Config::default() };
         if let Some(rate) = self.http_rate {
             config.limits.rate_per_second = rate;
             config.limits.rate_burst = rate.saturating_mul(2);
         }
-        for given in &self.webhook_secret {
-            let secret = given.split_once('=').filter(|(name, secret)| !name.is_empty() && http::is_secret(secret));
-            let (name, secret) =
-                secret.ok_or_else(|| "a webhook secret is given as NAME=whsec_ and base64".to_owned())?;
-            config.webhook_secrets.push((name.to_owned(), secret.to_owned()));
-        }
-        config.commerce = Some("shop".to_owned());
-        config.social = Some("social".to_owned());
+        let secret = self.webhook_secret.as_deref().map(secret).transpose()?;
+        let keeps = |database: &str| kept.contains(&database);
+        let mut shop = commerce::Settings::for_store(store);
+        shop.keeping = if keeps(SHOP) { commerce::Keeping::Model } else { commerce::Keeping::Shop };
+        shop.callback_secret = secret.unwrap_or_default();
+        let network =
+            social::Settings::new(if keeps(SOCIAL) { social::Keeping::Model } else { social::Keeping::Service });
+        config.commerce = Some(Shop::with(store.clone(), SHOP, shop));
+        config.social = Some(Network::with_settings(store.clone(), SOCIAL, network));
         Ok(config)
     }
 
     /// Listens for HTTP, if a port was given.
-    pub(crate) async fn bind(&self, store: &Store) -> Result<Option<Server>, String> {
+    pub(crate) async fn bind(&self, store: &Store, kept: &[&str]) -> Result<Option<Server>, String> {
         let Some(port) = self.http_port else { return Ok(None) };
-        let config = self.config()?;
+        let config = self.config(store, kept)?;
+        if let Some(shop) = &config.commerce {
+            shop.ensure_indexes().await.map_err(|error| error.to_string())?;
+        }
+        if let Some(network) = &config.social {
+            network.ensure_indexes().await.map_err(|error| error.to_string())?;
+        }
         let api = Api::new(store, &config).await.map_err(|error| error.to_string())?;
         let server = Server::bind(&self.addresses(port), &api).await.map_err(|error| error.to_string())?;
         for address in server.addresses() {
@@ -90,4 +97,10 @@ impl Arguments {
         }
         Ok(Some(server))
     }
+}
+
+/// The bytes of a webhook secret.
+fn secret(text: &str) -> Result<Vec<u8>, String> {
+    let bytes = text.strip_prefix("whsec_").and_then(|text| STANDARD.decode(text).ok());
+    bytes.filter(|bytes| !bytes.is_empty()).ok_or_else(|| "a webhook secret is whsec_ and base64".to_owned())
 }

@@ -8,6 +8,7 @@ mod coupons;
 mod error;
 mod events;
 mod orders;
+mod payments;
 mod schema;
 mod stock;
 
@@ -16,7 +17,7 @@ use crate::shared::core::Core;
 use crate::shared::cursor::{Page, Paging};
 use crate::shared::problem::{INVALID_BODY, Problem, Result};
 use axum::http::{HeaderValue, Uri};
-use commerce::Shop;
+use commerce::{Provider, Shop};
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
@@ -28,12 +29,14 @@ const HOUSEKEEPING_PERIOD: Duration = Duration::from_secs(1);
 pub(crate) struct Commerce {
     pub(crate) shop: Shop,
     pub(crate) changes: events::Changes,
+    /// Who moves the money; without one, somebody else asks for it and only the callbacks come here.
+    pub(crate) provider: Option<Arc<dyn Provider>>,
     pub(crate) core: Arc<Core>,
 }
 
 impl Commerce {
-    pub(crate) fn new(shop: Shop, core: Arc<Core>) -> Arc<Commerce> {
-        Arc::new(Commerce { changes: events::Changes::default(), shop, core })
+    pub(crate) fn new(shop: Shop, provider: Option<Arc<dyn Provider>>, core: Arc<Core>) -> Arc<Commerce> {
+        Arc::new(Commerce { changes: events::Changes::default(), shop, provider, core })
     }
 
     /// What has to go on while the server is there.
@@ -43,6 +46,11 @@ impl Commerce {
                 tokio::time::sleep(HOUSEKEEPING_PERIOD).await;
                 if let Err(error) = self.shop.housekeeping().await {
                     tracing::warn!(%error, "the shop's housekeeping failed; it is called again");
+                }
+                if let Some(provider) = &self.provider
+                    && let Err(error) = self.shop.settle_payments(&**provider).await
+                {
+                    tracing::warn!(%error, "payments could not be settled; it is tried again");
                 }
             }
         };
@@ -62,6 +70,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Commerce>> {
         .merge(cart::routes())
         .merge(coupons::routes())
         .merge(orders::routes())
+        .merge(payments::routes())
         .merge(events::routes())
 }
 

@@ -123,7 +123,7 @@ pub(crate) struct Order {
     parcels: Vec<String>,
     #[schema(nullable = false)]
     latest_logistics: Option<LatestLogistics>,
-    returned: BTreeMap<String, i64>,
+    returns: Vec<ReturnedLine>,
     remark: String,
     version: i64,
 }
@@ -327,4 +327,65 @@ pub(crate) struct Coupon {
     status: String,
     #[schema(nullable = false)]
     order_id: Option<String>,
+}
+
+/// What came back of an item; the empty SKU is the shipping fee.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct ReturnedLine {
+    sku_id: String,
+    quantity: i64,
+    refunded: i64,
+}
+
+/// A refund; the amount is in minor units.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Refund {
+    key: String,
+    amount: i64,
+    status: String,
+    why: String,
+    #[schema(format = DateTime)]
+    at: String,
+    #[schema(format = DateTime, nullable = false)]
+    done_at: Option<String>,
+}
+
+/// An attempt to pay an order; amounts are in minor units.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Payment {
+    id: String,
+    order_id: String,
+    user_id: String,
+    amount: i64,
+    currency: String,
+    method: String,
+    status: String,
+    status_history: Vec<HistoryEntry>,
+    captured: i64,
+    refunding: i64,
+    refunded: i64,
+    reversed: i64,
+    refunds: Vec<Refund>,
+    #[schema(format = DateTime)]
+    created_at: String,
+    version: i64,
+}
+
+/// What a provider reports of a payment.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Callback {
+    id: String,
+    payment_id: String,
+    /// `captured`, `failed`, `refunded`, `refund-failed` or `reversed`.
+    report: String,
+    amount: i64,
+    currency: String,
+    #[schema(nullable = false)]
+    refund_key: Option<String>,
+    #[schema(format = DateTime)]
+    at: String,
 }

@@ -5,7 +5,6 @@ use crate::shared::metrics::Metrics;
 use crate::shared::rate::RateLimit;
 use crate::shared::record::Records;
 use crate::shared::token::Tokens;
-use crate::shared::webhook::Secrets;
 use bytes::Bytes;
 use std::sync::{Arc, OnceLock};
 use store::Store;
@@ -19,7 +18,6 @@ pub(crate) struct Core {
     pub(crate) description: OnceLock<Bytes>,
     pub(crate) tokens: Tokens,
     pub(crate) records: Records,
-    pub(crate) secrets: Secrets,
     pub(crate) limits: Limits,
     pub(crate) rate: RateLimit,
     pub(crate) metrics: Metrics,
@@ -39,7 +37,6 @@ impl Core {
         Core {
             tokens: Tokens::new(store, &config.database),
             records: Records::new(store, &config.database, limits.idempotency_kept),
-            secrets: Secrets::new(&config.webhook_secrets),
             rate: RateLimit::new(limits.rate_per_second, limits.rate_burst),
             metrics: Metrics::default(),
             calls: Arc::new(Semaphore::new(limits.calls)),

@@ -124,7 +124,7 @@ pub(crate) async fn once(
 }
 
 /// Reads a request's body.
-async fn read(core: &Core, parts: &Parts, body: Body, limit: usize) -> Result<Bytes> {
+pub(crate) async fn read(core: &Core, parts: &Parts, body: Body, limit: usize) -> Result<Bytes> {
     let too_large = || Problem::new(&BODY_TOO_LARGE, format!("the body may have {limit} bytes")).with("limit", limit);
     let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if announced.is_some_and(|length: u64| length > limit as u64) {

@@ -17,4 +17,3 @@ pub(crate) mod server;
 pub(crate) mod sse;
 pub(crate) mod time;
 pub(crate) mod token;
-pub(crate) mod webhook;

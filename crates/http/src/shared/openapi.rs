@@ -110,10 +110,9 @@ fn problems(path: &str, method: &str, operation: &Value, access: &Access) -> BTr
         Access::Webhook => slugs.extend(["signature-invalid", "rate-limited"]),
     }
     if method != "get" {
-        let once = ["idempotency-in-flight", "idempotency-mismatch", "request-timeout"];
-        slugs.extend(once.into_iter().chain(["malformed-body", "body-too-large"]));
+        slugs.extend(["request-timeout", "malformed-body", "body-too-large"]);
         if !matches!(access, Access::Webhook) {
-            slugs.extend(["idempotency-key-required", "invalid-header"]);
+            slugs.extend(["idempotency-in-flight", "idempotency-mismatch", "idempotency-key-required", "invalid-header"]);
         }
     }
     if operation.get("requestBody").is_some() {

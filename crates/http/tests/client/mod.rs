@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses what it needs")]
 
+pub(crate) mod conformance;
+
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
 use http::{Api, Config, Limits, NewToken, Role, Server, Tokens};
@@ -9,6 +11,7 @@ use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::Store;
 use tokio::net::TcpStream;
@@ -20,6 +23,7 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) store: Store,
     pub(crate) tokens: Tokens,
+    description: Arc<Value>,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
 }
@@ -67,6 +71,9 @@ pub(crate) struct Call<'a> {
     request: axum::http::request::Builder,
     body: Vec<u8>,
     token: Option<&'a str>,
+    description: Arc<Value>,
+    method: String,
+    path: String,
 }
 
 impl<'a> Call<'a> {
@@ -113,8 +120,15 @@ impl<'a> Call<'a> {
     }
 
     pub(crate) async fn send(self) -> Reply {
+        let (description, method, path) = (self.description.clone(), self.method.clone(), self.path.clone());
         let (parts, body) = self.open().await.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
+        if let Some(operation) = conformance::operation(&description, &method, &path)
+            && parts.status != 431
+        {
+            let media_type = parts.headers.get("content-type").map_or("", |value| value.to_str().unwrap());
+            conformance::check(&description, operation, parts.status.as_u16(), media_type, &body);
+        }
         Reply { status: parts.status.as_u16(), headers: parts.headers, body }
     }
 }
@@ -140,7 +154,8 @@ impl Running {
         let served = tokio::spawn(server.serve(async {
             let _ = stopped.await;
         }));
-        Running { address, store, tokens: api.tokens(), stop: Some(stop), served }
+        let description = Arc::new(serde_json::from_slice(api.description()).unwrap());
+        Running { address, store, tokens: api.tokens(), description, stop: Some(stop), served }
     }
 
     pub(crate) async fn token(&self, subject: &str, roles: &[Role]) -> String {
@@ -150,7 +165,15 @@ impl Running {
 
     pub(crate) fn call<'a>(&self, method: &str, path: &str) -> Call<'a> {
         let request = Request::builder().method(method).uri(path);
-        Call { address: self.address, request, body: Vec::new(), token: None }
+        Call {
+            address: self.address,
+            request,
+            body: Vec::new(),
+            token: None,
+            description: self.description.clone(),
+            method: method.to_owned(),
+            path: path.to_owned(),
+        }
     }
 
     pub(crate) fn get<'a>(&self, path: &str) -> Call<'a> {
@@ -171,5 +194,45 @@ impl Running {
     /// Tells the server to stop.
     pub(crate) fn begin_stop(&mut self) {
         let _ = self.stop.take().unwrap().send(());
+    }
+}
+
+/// A stream of events.
+pub(crate) struct Events {
+    body: hyper::body::Incoming,
+    text: String,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) id: String,
+    pub(crate) data: Value,
+}
+
+impl Events {
+    pub(crate) async fn open(call: Call<'_>) -> Events {
+        let response = call.open().await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Events { body: response.into_body(), text: String::new() }
+    }
+
+    /// The next event, within ten seconds; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Received> {
+        loop {
+            if let Some(end) = self.text.find("\n\n") {
+                let block: String = self.text.drain(..end + 2).collect();
+                let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("").trim();
+                if !field("data:").is_empty() {
+                    let data = serde_json::from_str(field("data:")).unwrap();
+                    return Some(Received { id: field("id:").to_owned(), data });
+                }
+                continue;
+            }
+            let frame = tokio::time::timeout(std::time::Duration::from_secs(10), self.body.frame()).await;
+            let data = frame.expect("an event comes in time")?.unwrap().into_data().unwrap();
+            self.text.push_str(std::str::from_utf8(&data).unwrap());
+        }
     }
 }

@@ -1,0 +1,130 @@
+//! The network from the outside: feeds, and what nobody else may see.
+
+mod client;
+mod scene;
+
+use client::{Events, Running};
+use scene::user;
+use serde_json::{Value, json};
+
+async fn post(server: &Running, token: &str, content: &str, visibility: &str) -> Value {
+    let body = json!({ "content": content, "visibility": visibility });
+    server.post("/v1/posts").token(token).once().json(&body).send().await.expect(201).json()
+}
+
+async fn put(server: &Running, token: &str, path: &str) {
+    server.call("PUT", path).token(token).once().send().await.expect(204);
+}
+
+/// The contents of the first page of a feed, once it has so many.
+async fn feed(server: &Running, token: &str, count: usize) -> Vec<String> {
+    for _ in 0..200 {
+        let page = server.get("/v1/feed").token(token).send().await.expect(200).json();
+        let items = page["items"].as_array().unwrap().clone();
+        if items.len() == count {
+            return items.iter().map(|item| item["content"].as_str().unwrap().to_owned()).collect();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("the feed does not come to {count} posts");
+}
+
+#[tokio::test]
+async fn posts_reach_feeds_and_live_updates() {
+    let server = scene::both().await;
+    let ((ada, at), (_, bt)) = (user(&server, "ada").await, user(&server, "bob").await);
+    let mut updates = Events::open(server.get("/v1/updates").token(&bt)).await;
+    put(&server, &bt, &format!("/v1/following/{ada}")).await;
+    let first = post(&server, &at, "hello", "public").await;
+    assert_eq!(feed(&server, &bt, 1).await, ["hello"]);
+    loop {
+        let update = updates.next().await.unwrap().data;
+        if update["type"] == "post" {
+            assert_eq!((&update["id"], &update["author"]), (&first["id"], &json!(ada)));
+            break;
+        }
+    }
+    let path = format!("/v1/posts/{}", first["id"].as_str().unwrap());
+    put(&server, &bt, &format!("{path}/like")).await;
+    put(&server, &bt, &format!("{path}/like")).await;
+    let comment = server.post(&format!("{path}/comments")).token(&bt).once().json(&json!({ "text": "hi" }));
+    comment.send().await.expect(201);
+    let read = server.get(&path).token(&at).send().await.expect(200);
+    assert_eq!((read.json()["likeCount"].as_i64(), read.json()["commentCount"].as_i64()), (Some(1), Some(1)));
+    let edit = |etag: &str, content: &str| {
+        let call = server.call("PATCH", &path).token(&at).once().header("if-match", etag);
+        call.json(&json!({ "content": content })).send()
+    };
+    let edited = edit(read.header("etag"), "hello again").await.expect(200);
+    edit(read.header("etag"), "hello late").await.expect_problem(412, "precondition-failed");
+    assert_ne!(edited.header("etag"), read.header("etag"));
+    let history = server.get(&format!("{path}/history")).token(&bt).send().await.expect(200).json();
+    assert_eq!(history["items"][0]["content"], "hello");
+    let told = server.get("/v1/notifications").token(&at).send().await.expect(200).json();
+    let events: Vec<_> = told["items"].as_array().unwrap().iter().map(|told| told["event"].as_str().unwrap()).collect();
+    assert!(["follow", "like", "comment"].iter().all(|event| events.contains(event)), "{events:?}");
+}
+
+#[tokio::test]
+async fn nobody_sees_what_is_not_for_them() {
+    let server = scene::both().await;
+    let (ada, at) = user(&server, "ada").await;
+    let (follower, ft) = user(&server, "follower").await;
+    let (friend, rt) = user(&server, "friend").await;
+    let (stranger, st) = user(&server, "stranger").await;
+    let (blocked, bt) = user(&server, "blocked").await;
+    put(&server, &ft, &format!("/v1/following/{ada}")).await;
+    put(&server, &bt, &format!("/v1/following/{ada}")).await;
+    let ask = server.post("/v1/friend-requests").token(&rt).once().json(&json!({ "to": ada }));
+    ask.send().await.expect(204);
+    let accept = server.post(&format!("/v1/friend-requests/{friend}/accept")).token(&at).once();
+    accept.send().await.expect(204);
+    put(&server, &at, &format!("/v1/blocks/{blocked}")).await;
+    // One line a visibility: who sees it.
+    let table = [
+        ("public", [true, true, true, true, false]),
+        ("followers", [true, true, false, false, false]),
+        ("friends", [true, false, true, false, false]),
+        ("private", [true, false, false, false, false]),
+    ];
+    let readers = [&at, &ft, &rt, &st, &bt];
+    for (visibility, seen) in table {
+        let post = post(&server, &at, visibility, visibility).await;
+        let path = format!("/v1/posts/{}", post["id"].as_str().unwrap());
+        for (reader, seen) in readers.iter().zip(seen) {
+            for rest in ["", "/comments", "/likers", "/history"] {
+                let reply = server.get(&format!("{path}{rest}")).token(reader).send().await;
+                assert_eq!(reply.status, if seen { 200 } else { 404 }, "{visibility}{rest} for reader {reader}");
+            }
+            if !seen {
+                server.call("PUT", &format!("{path}/like")).token(reader).once().send().await.expect(404);
+                let comment = server.post(&format!("{path}/comments")).token(reader).once();
+                comment.json(&json!({ "text": "hi" })).send().await.expect(404);
+                let edit = server.call("PATCH", &path).token(reader).once().header("if-match", "*");
+                edit.json(&json!({ "content": "mine" })).send().await.expect(404);
+                server.call("DELETE", &path).token(reader).once().send().await.expect(404);
+            } else if *reader != &at {
+                let edit = server.call("PATCH", &path).token(reader).once().header("if-match", "*");
+                edit.json(&json!({ "content": "mine" })).send().await.expect_problem(403, "not-allowed");
+                let delete = server.call("DELETE", &path).token(reader).once();
+                delete.send().await.expect_problem(403, "not-allowed");
+            }
+        }
+    }
+    for path in ["", "/followers", "/following"] {
+        server.get(&format!("/v1/users/{ada}{path}")).token(&bt).send().await.expect_problem(404, "not-found");
+    }
+    server.get(&format!("/v1/users/{ada}/posts")).token(&bt).send().await.expect_problem(403, "blocked");
+    server.get("/v1/users/by-name/ada").token(&bt).send().await.expect_problem(404, "not-found");
+    assert_eq!(feed(&server, &bt, 0).await, Vec::<String>::new());
+    let follow = server.call("PUT", &format!("/v1/following/{ada}")).token(&bt).once();
+    follow.send().await.expect_problem(403, "blocked");
+    let rename = server.call("PATCH", &format!("/v1/users/{ada}")).token(&st).once();
+    rename.json(&json!({ "bio": "mine now" })).send().await.expect_problem(404, "not-found");
+    for (id, token) in [(&stranger, &st), (&follower, &ft)] {
+        let notifications = server.get("/v1/notifications").token(token).send().await.expect(200).json();
+        assert_eq!(notifications["items"], json!([]), "{id} was told what was not theirs");
+    }
+    let buyer = server.token("not-a-user", &[http::Role::User]).await;
+    server.get("/v1/feed").token(&buyer).send().await.expect_problem(403, "forbidden");
+}
