@@ -1,5 +1,6 @@
 //! The API: its routes, with what surrounds them.
 
+use crate::commerce::{self, Commerce};
 use crate::config::Config;
 use crate::shared::core::Core;
 use crate::shared::guard::{Guard, guard};
@@ -7,7 +8,6 @@ use crate::shared::observe::observe;
 use crate::shared::openapi::describe;
 use crate::shared::problem::{METHOD_NOT_ALLOWED, NOT_FOUND, Problem};
 use crate::shared::token::Tokens;
-use crate::commerce::{self, Commerce};
 use crate::social::{self, Social};
 use crate::{health, tokens};
 use axum::Router;

@@ -227,7 +227,10 @@ async fn an_orders_changes_are_followed_and_taken_up_again() {
     let refund = server.post(&format!("/v1/orders/{}/refunds", id(&placed))).token(&merchant).once();
     refund.json(&json!({ "amountMinor": 100 })).send().await.expect(201);
     let next = stream.next().await.unwrap();
-    assert_eq!((next.data["id"].as_str(), next.data["payment"]["refunding"].as_i64()), (placed["id"].as_str(), Some(100)));
+    assert_eq!(
+        (next.data["id"].as_str(), next.data["payment"]["refunding"].as_i64()),
+        (placed["id"].as_str(), Some(100))
+    );
     let path = format!("/v1/orders/{}/events", id(&placed));
     let wrong = server.get(&path).token(&ada).header("last-event-id", "nonsense").send().await;
     wrong.expect_problem(400, "invalid-header");

@@ -49,9 +49,12 @@ impl AddressRequest {
     pub(super) fn checked(self) -> Result<Address> {
         let AddressRequest { receiver, phone, city, street, postal_code } = self;
         super::bounded("city", &city, 1, 100)?;
-        for (name, text, max) in
-            [("receiver", &receiver, 200), ("phone", &phone, 40), ("street", &street, 200), ("postalCode", &postal_code, 20)]
-        {
+        for (name, text, max) in [
+            ("receiver", &receiver, 200),
+            ("phone", &phone, 40),
+            ("street", &street, 200),
+            ("postalCode", &postal_code, 20),
+        ] {
             super::bounded(name, text, 0, max)?;
         }
         Ok(Address { receiver, phone, city, street, postal_code })

@@ -65,9 +65,8 @@ impl CampaignRequest {
             }
             _ => return Err(wrong("say either 'amountMinor' or 'percent'")),
         };
-        let time = |text: String| {
-            serde_json::from_value::<Time>(Value::String(text)).map_err(|_| wrong("times are RFC 3339"))
-        };
+        let time =
+            |text: String| serde_json::from_value::<Time>(Value::String(text)).map_err(|_| wrong("times are RFC 3339"));
         Ok(Campaign {
             id: self.id,
             name: self.name,

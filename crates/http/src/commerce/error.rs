@@ -36,9 +36,7 @@ impl From<Error> for Problem {
             Error::AmountMismatch { .. } => because(&AMOUNT_MISMATCH),
             Error::RefundTooLarge { left, .. } => because(&REFUND_TOO_LARGE).with("left", left),
             Error::RefundInProgress { .. } => because(&REFUND_IN_PROGRESS),
-            Error::NothingToReturn { sku, left, .. } => {
-                because(&NOTHING_TO_RETURN).with("sku", sku).with("left", left)
-            }
+            Error::NothingToReturn { sku, left, .. } => because(&NOTHING_TO_RETURN).with("sku", sku).with("left", left),
             Error::NotBought { product } => because(&NOT_BOUGHT).with("product", product),
             Error::ProviderRefused { .. } => because(&PROVIDER_REFUSED),
             Error::ProviderSilent => because(&PROVIDER_SILENT).retry_after(1),

@@ -112,7 +112,12 @@ fn problems(path: &str, method: &str, operation: &Value, access: &Access) -> BTr
     if method != "get" {
         slugs.extend(["request-timeout", "malformed-body", "body-too-large"]);
         if !matches!(access, Access::Webhook) {
-            slugs.extend(["idempotency-in-flight", "idempotency-mismatch", "idempotency-key-required", "invalid-header"]);
+            slugs.extend([
+                "idempotency-in-flight",
+                "idempotency-mismatch",
+                "idempotency-key-required",
+                "invalid-header",
+            ]);
         }
     }
     if operation.get("requestBody").is_some() {

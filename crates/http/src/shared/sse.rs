@@ -26,6 +26,8 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>> {
 }
 
 /// A stream of events as an answer.
-pub(crate) fn answer(events: impl Stream<Item = Event> + Send + 'static) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+pub(crate) fn answer(
+    events: impl Stream<Item = Event> + Send + 'static,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     Sse::new(events.map(Ok)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_PERIOD))
 }

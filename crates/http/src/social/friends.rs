@@ -124,7 +124,11 @@ struct AskRequest {
     extensions(("x-problems" = json!(["self-relation", "blocked", "request-pending", "already-friends", "not-found"]))),
     responses((status = 204, description = "It is open")),
 )]
-async fn ask_friend(State(social): State<Arc<Social>>, caller: Caller, Body(body): Body<AskRequest>) -> Result<StatusCode> {
+async fn ask_friend(
+    State(social): State<Arc<Social>>,
+    caller: Caller,
+    Body(body): Body<AskRequest>,
+) -> Result<StatusCode> {
     let to = body.to.parse().map_err(|_| Problem::new(&INVALID_BODY, "'to' must be a user's id"))?;
     social.network.ask_friend(user(&caller)?, to).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -70,7 +70,11 @@ struct PostRequest {
     extensions(("x-problems" = json!(["not-found"]))),
     responses((status = 201, description = "The post", body = schema::Post, headers(("ETag" = String)))),
 )]
-async fn add_post(State(social): State<Arc<Social>>, caller: Caller, Body(body): Body<PostRequest>) -> Result<Response> {
+async fn add_post(
+    State(social): State<Arc<Social>>,
+    caller: Caller,
+    Body(body): Body<PostRequest>,
+) -> Result<Response> {
     let author = user(&caller)?;
     let new = NewPost { content: body.content, images: body.images, visibility: body.visibility.into() };
     let id = social.network.post(author, &new).await?;
@@ -170,7 +174,12 @@ async fn posts_of(
     get, path = "/v1/feed", tag = "posts", security(("bearer" = ["user"])), params(Paging),
     responses((status = 200, description = "A page of it", body = Page<schema::Post>)),
 )]
-async fn feed(State(social): State<Arc<Social>>, caller: Caller, uri: Uri, Query(at): Query<Paging>) -> Result<Page<Post>> {
+async fn feed(
+    State(social): State<Arc<Social>>,
+    caller: Caller,
+    uri: Uri,
+    Query(at): Query<Paging>,
+) -> Result<Page<Post>> {
     page(&uri, &at, social.network.feed(user(&caller)?, &paging(&at, &uri)?).await?)
 }
 

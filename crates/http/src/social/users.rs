@@ -97,7 +97,11 @@ async fn change_user(
     get, path = "/v1/users/by-name/{name}", tag = "users", security(("bearer" = ["user"])),
     params(("name" = String, Path)), responses((status = 200, description = "The user", body = schema::Card)),
 )]
-async fn user_by_name(State(social): State<Arc<Social>>, caller: Caller, Path(name): Path<String>) -> Result<Json<Card>> {
+async fn user_by_name(
+    State(social): State<Arc<Social>>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<Card>> {
     let viewer = user(&caller)?;
     let found = social.network.user_by_name(&name).await?.ok_or_else(Problem::not_found)?;
     unblocked(&social, viewer, found.id).await?;
