@@ -12,13 +12,17 @@ use crate::database::{Inner, timestamp};
 use crate::document::{Row, append, get};
 use crate::error::{Code, Error, Result};
 use crate::event::{EventKind, read_note};
+use crate::filter::Filter;
 use crate::namespace::Namespace;
 use crate::stage::RowSource;
 use crate::storage;
 use crate::storage::{LogReader, Position, Record, View};
+use crate::watch::{Area, Delivered, Found, Interest, Seat, choose_equality};
 use bson::{DateTime, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, rawdoc};
+use bytes::Bytes;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 /// What a stream watches.
@@ -100,6 +104,23 @@ pub(crate) struct Token {
 
 const WHOLE_RECORD: u32 = u32::MAX;
 const TOKEN_VERSION: u8 = 0x53;
+/// The bytes of a token; four more are the number of a fragment.
+const TOKEN_BYTES: usize = 22;
+
+/// The token of an event's fragment.
+///
+/// # Errors
+/// A token that is none.
+pub(crate) fn fragment_token(token: &RawDocument, fragment: u32) -> Result<RawDocumentBuf> {
+    let data = token.get_str("_data").map_err(|_| broken())?;
+    Ok(rawdoc! { "_data": format!("{data}{fragment:08X}") })
+}
+
+/// Which fragment of its event a token names: zero when it names the whole event.
+fn fragment_of(token: &RawDocument) -> usize {
+    let digits = token.get_str("_data").ok().and_then(|data| data.get(2 * TOKEN_BYTES..));
+    digits.and_then(|digits| usize::from_str_radix(digits, 16).ok()).unwrap_or(0)
+}
 
 impl Token {
     fn to_document(self) -> RawDocumentBuf {
@@ -121,7 +142,7 @@ impl Token {
         }
         let bytes: Vec<u8> =
             (0..data.len()).step_by(2).map(|at| u8::from_str_radix(&data[at..at + 2], 16).unwrap_or(0)).collect();
-        if bytes.len() != 22 || bytes[0] != TOKEN_VERSION {
+        if ![TOKEN_BYTES, TOKEN_BYTES + 4].contains(&bytes.len()) || bytes[0] != TOKEN_VERSION {
             return Err(Error::new(
                 Code::INVALID_RESUME_TOKEN,
                 "the resume token was not made by this kind of server; begin a new stream",
@@ -137,28 +158,145 @@ impl Token {
     }
 }
 
+impl Start {
+    /// How many fragments of the event that it resumes at were seen before.
+    pub(crate) fn fragments_seen(&self) -> usize {
+        match self {
+            Start::ResumeAfter(token) | Start::StartAfter(token) => fragment_of(token),
+            _ => 0,
+        }
+    }
+}
+
 /// A stream of change events as a source of rows. It gives `None` when it has caught up and can be asked again.
 pub(crate) struct ChangeStream {
     engine: Weak<Inner>,
     options: ChangeStreamOptions,
-    reader: LogReader,
+    /// Where events come from.
+    place: Place,
+    interest: Interest,
     pending: VecDeque<(Token, RawDocumentBuf)>,
     /// Events up to here were seen before.
     skip_until: Option<Token>,
-    last: Arc<Mutex<Token>>,
-    /// The transaction that the events being read belong to.
-    transaction: Option<RawDocumentBuf>,
+    last: Arc<Mutex<Progress>>,
     ended: bool,
+    /// Why it can't go on.
+    failure: Option<Error>,
 }
 
-/// The token that a stream has reached, shared with its cursor.
+/// Where a stream's events come from.
+enum Place {
+    /// It reads the log itself.
+    Log(LogReader),
+    /// It has caught up, and the hub reads on for it.
+    Seat(Arc<Seat>),
+}
+
+/// How far a stream is, as its cursor sees it.
+struct Progress {
+    token: Token,
+    seat: Option<Arc<Seat>>,
+}
+
+/// How far a stream is, shared with its cursor.
 #[derive(Clone)]
-pub(crate) struct Reached(Arc<Mutex<Token>>);
+pub(crate) struct Reached(Arc<Mutex<Progress>>);
 
 impl Reached {
-    /// As a document.
+    /// The token, as a document.
     pub(crate) fn document(&self) -> RawDocumentBuf {
-        self.0.lock().to_document()
+        self.0.lock().token.to_document()
+    }
+
+    /// The seat at which the stream waits for events.
+    pub(crate) fn seat(&self) -> Option<Arc<Seat>> {
+        self.0.lock().seat.clone()
+    }
+}
+
+/// A record of the log, taken apart once for all who look at it.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) position: Position,
+    pub(crate) time: u64,
+    note: Bytes,
+    events: Vec<Event>,
+    /// The transaction that the events belong to.
+    transaction: Option<RawDocumentBuf>,
+    size_bytes: usize,
+}
+
+/// An event of a record.
+#[derive(Debug)]
+struct Event {
+    kind: EventKind,
+    /// Where it is in the note.
+    range: Range<usize>,
+    /// The document after it.
+    image: Option<Bytes>,
+}
+
+impl Decoded {
+    /// Takes a record apart.
+    ///
+    /// # Errors
+    /// `InvalidBSON` (22) and `InternalError` (1) for a note that is none.
+    pub(crate) fn new(record: Record) -> Result<Decoded> {
+        let noted = read_note(&record.note)?;
+        let mut events = Vec::with_capacity(noted.len());
+        // From the last event to the first: what a later one found is what an earlier one left.
+        let mut found: HashMap<&[u8], Option<Bytes>> = HashMap::new();
+        if noted.len() > 1 {
+            found.extend(record.writes.iter().map(|(key, value)| (&key[..], value.clone())));
+        }
+        let mut size_bytes = record.note.len();
+        let mut transaction = None;
+        for (kind, event) in noted.into_iter().rev() {
+            let start = event.as_bytes().as_ptr() as usize - record.note.as_ptr() as usize;
+            let range = start..start + event.as_bytes().len();
+            let mut image = None;
+            if kind == EventKind::Transaction {
+                transaction = Some(event.to_owned());
+            } else if kind != EventKind::Definition {
+                let key = event.get_binary("key").map_err(|_| broken())?.bytes;
+                image = match found.get(key) {
+                    Some(image) => image.clone(),
+                    None => record.writes.iter().rev().find(|write| write.0 == key).and_then(|write| write.1.clone()),
+                };
+                if let Some(RawBsonRef::Document(superseded)) = get(event, "was")? {
+                    found.insert(key, Some(record.note.slice_ref(superseded.as_bytes())));
+                }
+            }
+            size_bytes += image.as_ref().map_or(0, Bytes::len) + size_of::<Event>();
+            events.push(Event { kind, range, image });
+        }
+        events.reverse();
+        let (position, time, note) = (record.position, record.time, record.note.clone());
+        Ok(Decoded { position, time, note, events, transaction, size_bytes })
+    }
+
+    /// How many events it has.
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// An event with its kind.
+    ///
+    /// # Errors
+    /// None: it was read before.
+    pub(crate) fn event(&self, number: usize) -> Result<(EventKind, &RawDocument)> {
+        let event = &self.events[number];
+        Ok((event.kind, RawDocument::from_bytes(&self.note[event.range.clone()])?))
+    }
+
+    /// The document after an event.
+    pub(crate) fn image(&self, number: usize) -> Option<&Bytes> {
+        self.events[number].image.as_ref()
+    }
+
+    /// About how many bytes it holds.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.size_bytes
     }
 }
 
@@ -167,7 +305,11 @@ impl Inner {
     ///
     /// # Errors
     /// `ChangeStreamHistoryLost` (286) when the log no longer reaches back that far, 9, 14, 260 for a bad token.
-    pub(crate) fn change_stream(self: &Arc<Inner>, options: ChangeStreamOptions) -> Result<(ChangeStream, Reached)> {
+    pub(crate) fn change_stream(
+        self: &Arc<Inner>,
+        options: ChangeStreamOptions,
+        filters: &[&Filter],
+    ) -> Result<(ChangeStream, Reached)> {
         let flushed = self.storage.flushed();
         let now = Token { time: self.operation_time(), position: flushed, event: WHOLE_RECORD, invalidate: false };
         let (token, skip_until) = match &options.start {
@@ -180,7 +322,13 @@ impl Inner {
                         "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.",
                     ));
                 }
-                (token, Some(token))
+                let before = Token { event: token.event.saturating_sub(1), ..token };
+                match (fragment_of(document), token.event) {
+                    (0, _) => (token, Some(token)),
+                    // The event is read again, for the fragments that follow.
+                    (_, 0) => (token, None),
+                    _ => (token, Some(before)),
+                }
             }
             Start::AtTime(time) => {
                 let time = u64::from(time.time) << 32 | u64::from(time.increment);
@@ -206,16 +354,17 @@ impl Inner {
         }
         let after = if token.event == WHOLE_RECORD { token.position } else { token.position.saturating_sub(1) };
         let reader = self.storage.read_log(after)?;
-        let last = Arc::new(Mutex::new(token));
+        let last = Arc::new(Mutex::new(Progress { token, seat: None }));
         let stream = ChangeStream {
             engine: Arc::downgrade(self),
+            interest: interest(&options, filters),
             options,
-            reader,
+            place: Place::Log(reader),
             pending: VecDeque::new(),
             skip_until,
             last: last.clone(),
-            transaction: None,
             ended: false,
+            failure: None,
         };
         Ok((stream, Reached(last)))
     }
@@ -236,61 +385,162 @@ fn history_lost() -> Error {
     )
 }
 
+/// What the hub may look for in a stream's place.
+fn interest(options: &ChangeStreamOptions, filters: &[&Filter]) -> Interest {
+    let area = match &options.scope {
+        Scope::Collection(namespace) => Area::Collection(namespace.clone()),
+        Scope::Database(name) => Area::Database(name.clone()),
+        Scope::Deployment => Area::Everything,
+    };
+    // A document that is looked up when the event is read may be another than the one that the hub sees.
+    let looks_up = options.full_document == FullDocument::UpdateLookup;
+    let in_updates = options.full_document != FullDocument::Default;
+    let plain = filters.iter().filter(|filter| filter.collator().is_none());
+    let equalities = plain.filter_map(|filter| filter.equalities().ok()).flatten();
+    let equalities = equalities.map(|(path, value)| (path.as_str().to_owned(), value));
+    let equalities = equalities.filter(|(path, _)| !looks_up || path == "documentKey._id");
+    Interest { area, equality: choose_equality(equalities, in_updates) }
+}
+
 impl RowSource for ChangeStream {
     fn next(&mut self) -> Result<Option<Row>> {
         loop {
             if let Some((token, event)) = self.pending.pop_front() {
-                *self.last.lock() = token;
+                self.last.lock().token = token;
                 self.ended |= token.invalidate;
                 return Ok(Some(Row::from(event)));
             }
             if self.ended {
+                self.leave();
                 return Ok(None);
             }
-            let Some(record) = self.reader.next() else { return Ok(None) };
-            let record = record?;
-            *self.last.lock() =
-                Token { time: record.time, position: record.position, event: WHOLE_RECORD, invalidate: false };
-            self.read(&record)?;
+            if !self.advance()? {
+                return Ok(None);
+            }
         }
     }
 }
 
+impl Drop for ChangeStream {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
 impl ChangeStream {
-    fn read(&mut self, record: &Record) -> Result<()> {
-        let events = read_note(&record.note)?;
-        self.transaction = None;
-        for (number, (kind, event)) in events.iter().enumerate() {
-            let mut token =
-                Token { time: record.time, position: record.position, event: (number as u32) * 2, invalidate: false };
-            let seen = |token: &Token| {
-                self.skip_until
-                    .as_ref()
-                    .is_some_and(|until| (token.position, token.event) <= (until.position, until.event))
-            };
-            let skip = seen(&token);
-            let shown = match kind {
-                EventKind::Transaction => {
-                    self.transaction = Some((*event).to_owned());
-                    None
+    /// Looks at what comes next; false when it has caught up.
+    fn advance(&mut self) -> Result<bool> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        match &mut self.place {
+            Place::Log(reader) => match reader.next() {
+                Some(record) => {
+                    let record = Decoded::new(record?)?;
+                    let is_over = |pending: &VecDeque<(Token, RawDocumentBuf)>| {
+                        pending.back().is_some_and(|(token, _)| token.invalidate)
+                    };
+                    for number in 0..record.len() {
+                        self.read(&record, number)?;
+                        if is_over(&self.pending) {
+                            break;
+                        }
+                    }
+                    let token =
+                        Token { time: record.time, position: record.position, event: WHOLE_RECORD, invalidate: false };
+                    if self.pending.is_empty() {
+                        self.last.lock().token = token;
+                    }
+                    Ok(true)
                 }
-                EventKind::Definition => self.definition(record, event, token)?,
-                _ if skip || !self.in_scope(event)? => None,
-                kind => Some(self.document_event(record, &events[number + 1..], *kind, event, token)?),
-            };
-            let invalidates = *kind == EventKind::Definition && self.invalidates(event)?;
-            if let (Some(shown), false) = (shown, skip) {
-                self.pending.push_back((token, shown));
-            }
-            if invalidates {
-                token.event += 1;
-                token.invalidate = true;
-                if !seen(&token) {
-                    let event = self.envelope("invalidate", record, token)?;
-                    self.pending.push_back((token, event));
-                    return Ok(());
+                None => self.take_seat(),
+            },
+            Place::Seat(seat) => {
+                let Some(engine) = self.engine.upgrade() else { return Ok(false) };
+                match seat.clone().take(&engine.hub) {
+                    Found::Event((held, number)) => self.read_delivered(&(held, number)).map(|()| true),
+                    Found::Nothing((position, time)) => {
+                        let mut last = self.last.lock();
+                        if position > last.token.position {
+                            last.token = Token { time, position, event: WHOLE_RECORD, invalidate: false };
+                        }
+                        Ok(false)
+                    }
+                    Found::Lost => {
+                        self.leave();
+                        Ok(true)
+                    }
                 }
             }
+        }
+    }
+
+    fn read_delivered(&mut self, (held, number): &Delivered) -> Result<()> {
+        self.read(&held.record, *number)?;
+        if self.pending.is_empty() {
+            let (time, position) = (held.record.time, held.record.position);
+            let token = Token { time, position, event: (*number as u32) * 2, invalidate: false };
+            self.last.lock().token = token;
+        }
+        Ok(())
+    }
+
+    /// Lets the hub read on; false if it does, true if there is more to read first.
+    fn take_seat(&mut self) -> Result<bool> {
+        let Some(engine) = self.engine.upgrade() else { return Ok(false) };
+        let Place::Log(reader) = &self.place else { return Ok(false) };
+        let reached = (reader.next_position() - 1, engine.operation_time());
+        let Some(seat) = engine.hub.take_seat(&engine.storage, self.interest.clone(), reached)? else {
+            // The hub has gone further meanwhile, and so has the log.
+            return Ok(engine.storage.flushed() > reached.0);
+        };
+        self.last.lock().seat = Some(seat.clone());
+        self.place = Place::Seat(seat);
+        Ok(true)
+    }
+
+    /// Gives the seat back, if it has one, to read the log itself from where it is.
+    fn leave(&mut self) {
+        let Place::Seat(seat) = &self.place else { return };
+        let Some(engine) = self.engine.upgrade() else { return };
+        engine.hub.leave(seat);
+        let mut last = self.last.lock();
+        last.seat = None;
+        let token = last.token;
+        let after = if token.event == WHOLE_RECORD { token.position } else { token.position.saturating_sub(1) };
+        self.skip_until = Some(token);
+        // Where the log no longer holds it, the stream fails at its next read.
+        match engine.storage.read_log(after) {
+            Ok(reader) => self.place = Place::Log(reader),
+            Err(error) => self.failure = Some(error),
+        }
+    }
+
+    /// Looks at one event of a record.
+    fn read(&mut self, record: &Decoded, number: usize) -> Result<()> {
+        let (kind, event) = record.event(number)?;
+        let mut token =
+            Token { time: record.time, position: record.position, event: (number as u32) * 2, invalidate: false };
+        let seen = |token: &Token| {
+            self.skip_until.as_ref().is_some_and(|until| (token.position, token.event) <= (until.position, until.event))
+        };
+        let skip = seen(&token);
+        let shown = match kind {
+            EventKind::Transaction => None,
+            EventKind::Definition => self.definition(record, event, token)?,
+            _ if skip || !self.in_scope(event)? => None,
+            kind => Some(self.document_event(record, number, kind, event, token)?),
+        };
+        let invalidates = kind == EventKind::Definition && self.invalidates(event)?;
+        let invalidate_token = Token { event: token.event + 1, invalidate: true, ..token };
+        let is_invalidated = invalidates && !seen(&invalidate_token);
+        if let (Some(shown), false) = (shown, skip) {
+            self.pending.push_back((token, shown));
+        }
+        if is_invalidated {
+            token = invalidate_token;
+            let event = self.envelope("invalidate", record, token)?;
+            self.pending.push_back((token, event));
         }
         Ok(())
     }
@@ -306,12 +556,12 @@ impl ChangeStream {
         })
     }
 
-    fn envelope(&self, operation: &str, record: &Record, token: Token) -> Result<RawDocumentBuf> {
+    fn envelope(&self, operation: &str, record: &Decoded, token: Token) -> Result<RawDocumentBuf> {
         let wall_time = DateTime::from_millis((record.time >> 32) as i64 * 1000);
         let mut event = rawdoc! { "_id": token.to_document(), "operationType": operation };
         append(&mut event, "clusterTime", RawBsonRef::Timestamp(timestamp(record.time)))?;
         append(&mut event, "wallTime", RawBsonRef::DateTime(wall_time))?;
-        if let Some(transaction) = &self.transaction {
+        if let Some(transaction) = &record.transaction {
             let mut session = RawDocumentBuf::new();
             append(&mut session, "id", get(transaction, "ls")?.ok_or_else(broken)?)?;
             append(&mut session, "uid", get(transaction, "uid")?.ok_or_else(broken)?)?;
@@ -323,8 +573,8 @@ impl ChangeStream {
 
     fn document_event(
         &self,
-        record: &Record,
-        later: &[(EventKind, &RawDocument)],
+        record: &Decoded,
+        number: usize,
         kind: EventKind,
         event: &RawDocument,
         token: Token,
@@ -336,7 +586,7 @@ impl ChangeStream {
             _ => "delete",
         };
         let mut shown = self.envelope(operation, record, token)?;
-        self.add_full_document(record, later, kind, event, &mut shown)?;
+        self.add_full_document(record, number, kind, event, &mut shown)?;
         let (database, collection) = names(event)?;
         shown.append(bson::raw::cstr!("ns"), rawdoc! { "db": database, "coll": collection });
         if self.options.show_expanded_events
@@ -364,8 +614,8 @@ impl ChangeStream {
 
     fn add_full_document(
         &self,
-        record: &Record,
-        later: &[(EventKind, &RawDocument)],
+        record: &Decoded,
+        number: usize,
         kind: EventKind,
         event: &RawDocument,
         shown: &mut RawDocumentBuf,
@@ -380,9 +630,10 @@ impl ChangeStream {
             return Ok(());
         }
         let lookup = kind == EventKind::Update && self.options.full_document == FullDocument::UpdateLookup;
-        let image = if lookup { self.current(key)? } else { self.image_after(record, later, key)? };
+        let image = if lookup { self.current(key)? } else { record.image(number).cloned() };
+        let image = image.as_deref().map(RawDocument::from_bytes).transpose()?;
         match image {
-            Some(image) => append(shown, "fullDocument", RawBsonRef::Document(&image)),
+            Some(image) => append(shown, "fullDocument", RawBsonRef::Document(image)),
             None if kind == EventKind::Update && self.options.full_document == FullDocument::Required => {
                 Err(no_image("post"))
             }
@@ -390,30 +641,11 @@ impl ChangeStream {
         }
     }
 
-    /// The document after an event: what a later event of the same commit found, or what the commit left.
-    fn image_after(
-        &self,
-        record: &Record,
-        later: &[(EventKind, &RawDocument)],
-        key: &[u8],
-    ) -> Result<Option<RawDocumentBuf>> {
-        for (_, event) in later {
-            if event.get_binary("key").is_ok_and(|other| other.bytes == key)
-                && let Some(RawBsonRef::Document(superseded)) = get(event, "was")?
-            {
-                return Ok(Some(superseded.to_owned()));
-            }
-        }
-        let written = record.writes.iter().rev().find(|write| &write.0[..] == key);
-        let Some((_, Some(bytes))) = written else { return Ok(None) };
-        Ok(Some(RawDocument::from_bytes(bytes)?.to_owned()))
-    }
-
     /// The document as it is now.
-    fn current(&self, key: &[u8]) -> Result<Option<RawDocumentBuf>> {
+    fn current(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let Some(engine) = self.engine.upgrade() else { return Ok(None) };
         let snapshot: storage::Snapshot = engine.storage.snapshot();
-        Ok(snapshot.get(key)?.map(|bytes| RawDocument::from_bytes(&bytes).map(RawDocument::to_owned)).transpose()?)
+        snapshot.get(key)
     }
 
     /// The description without what only expanded streams show.
@@ -429,7 +661,7 @@ impl ChangeStream {
     }
 
     /// The event of a collection or a database, where the stream shows it.
-    fn definition(&self, record: &Record, event: &RawDocument, token: Token) -> Result<Option<RawDocumentBuf>> {
+    fn definition(&self, record: &Decoded, event: &RawDocument, token: Token) -> Result<Option<RawDocumentBuf>> {
         let (database, collection) = names(event)?;
         let detail = event.get_document("o").map_err(|_| broken())?;
         let first = detail.iter().next().transpose()?.map_or("", |field| field.0.as_str());

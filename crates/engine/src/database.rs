@@ -20,6 +20,7 @@ use crate::session::Sessions;
 use crate::snapshots::Snapshots;
 use crate::statement::{BLOCKED, Delta, Outcome, Statement};
 use crate::storage::{Changes, Position, Snapshot, Storage, Ticket, View, Writer};
+use crate::watch::Hub;
 use crate::{keyspace, storage};
 use arc_swap::ArcSwap;
 use bson::{DateTime, Timestamp};
@@ -56,6 +57,8 @@ pub struct Engine {
 
 /// What all parts of the engine share.
 pub(crate) struct Inner {
+    /// Before the storage, which its thread reads.
+    pub(crate) hub: Hub,
     pub(crate) storage: Storage,
     pub(crate) options: Options,
     pub(crate) counters: Counters,
@@ -69,6 +72,8 @@ pub(crate) struct Inner {
     pub(crate) snapshots: Snapshots,
     pub(crate) series: Packer,
     working: Mutex<Working>,
+    /// The catalogue of everything executed so far.
+    latest_catalog: ArcSwap<Catalog>,
     /// The catalogues as of positions, oldest first; the first is as of the beginning or of what everybody can see.
     published: RwLock<Vec<(Position, Arc<Catalog>)>>,
     /// The time of the last executed commit.
@@ -174,6 +179,7 @@ impl Engine {
         let catalog = Arc::new(Catalog::load(&snapshot)?);
         let last_time = storage.writer()?.time();
         let inner = Arc::new(Inner {
+            hub: Hub::default(),
             index_uses: IndexUses::since((options.clock)()),
             series: Packer::new(((options.clock)().max(0) as u64).max(((last_time >> 32) + 1) * 1000)),
             storage,
@@ -187,6 +193,7 @@ impl Engine {
             estimates: Estimates::default(),
             snapshots: Snapshots::default(),
             working: Mutex::new(Working { catalog: catalog.clone() }),
+            latest_catalog: ArcSwap::new(catalog.clone()),
             published: RwLock::new(vec![(0, catalog)]),
             last_time: AtomicU64::new(last_time),
             ttl_period_ms: AtomicU64::new(crate::housekeeping::TTL_PERIOD.as_millis() as u64),
@@ -276,6 +283,15 @@ impl Inner {
         }
     }
 
+    /// The catalogue that a write finds its collection in before it takes the writer lock: that of everything executed so
+    /// far, or what its transaction sees.
+    pub(crate) fn catalog_for_write(&self, context: &Context) -> Result<Arc<Catalog>> {
+        match context.transaction() {
+            Some(session) => Ok(self.transaction_state(session)?.catalog),
+            None => Ok(self.latest_catalog.load_full()),
+        }
+    }
+
     /// The time of the last executed commit.
     pub(crate) fn operation_time(&self) -> u64 {
         self.last_time.load(Ordering::Acquire)
@@ -312,6 +328,24 @@ impl Inner {
     pub(crate) fn write<T>(
         &self,
         context: &Context,
+        body: impl FnMut(&mut Statement<'_>) -> Result<T>,
+    ) -> Result<Written<T>> {
+        self.write_then(context, |writer| drop(writer), body)
+    }
+
+    /// The same for one of many steps of a statement: who waits for the writer lock gets it before the next step.
+    pub(crate) fn write_step<T>(
+        &self,
+        context: &Context,
+        body: impl FnMut(&mut Statement<'_>) -> Result<T>,
+    ) -> Result<Written<T>> {
+        self.write_then(context, |writer| writer.hand_over(), body)
+    }
+
+    fn write_then<T>(
+        &self,
+        context: &Context,
+        unlock: fn(Writer<'_>),
         mut body: impl FnMut(&mut Statement<'_>) -> Result<T>,
     ) -> Result<Written<T>> {
         if context.transaction().is_some() {
@@ -319,7 +353,7 @@ impl Inner {
         }
         loop {
             let releases = self.intents.releases();
-            match self.write_once(&mut body) {
+            match self.write_once(unlock, &mut body) {
                 Err(error) if error.code == BLOCKED => {
                     context.check()?;
                     context.block(|| self.intents.wait(releases, Duration::from_millis(100)));
@@ -330,13 +364,19 @@ impl Inner {
         }
     }
 
-    fn write_once<T>(&self, body: &mut impl FnMut(&mut Statement<'_>) -> Result<T>) -> Result<Written<T>> {
+    fn write_once<T>(
+        &self,
+        unlock: fn(Writer<'_>),
+        body: &mut impl FnMut(&mut Statement<'_>) -> Result<T>,
+    ) -> Result<Written<T>> {
         let mut writer = self.storage.writer()?;
         let mut working = self.working.lock();
         let mut statement = Statement::new(self, &writer, working.catalog.clone(), (self.options.clock)());
         let reply = body(&mut statement)?;
         let outcome = statement.finish();
         let ticket = self.commit(&mut writer, &mut working, outcome)?;
+        drop(working);
+        unlock(writer);
         Ok(Written { reply, ticket })
     }
 
@@ -362,6 +402,7 @@ impl Inner {
         self.last_time.store(time, Ordering::Release);
         if let Some(catalog) = outcome.catalog {
             working.catalog = catalog.clone();
+            self.latest_catalog.store(catalog.clone());
             let mut published = self.published.write();
             published.push((ticket.position(), catalog));
             let flushed = self.storage.flushed();

@@ -31,10 +31,12 @@ pub mod projection;
 pub mod series;
 pub mod session;
 mod snapshots;
+mod split_event;
 pub mod stage;
 mod statement;
 pub mod storage;
 pub mod update;
+mod watch;
 
 pub use alarm::LargeDocument;
 pub use context::{Context, Reporter, SessionContext, SessionId};
@@ -45,3 +47,4 @@ pub use monitor::{Monitor, Observed, StatementObserved};
 pub use namespace::Namespace;
 pub use session::OpenTransaction;
 pub use snapshots::SnapshotRead;
+pub use watch::Waiting;

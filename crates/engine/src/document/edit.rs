@@ -1,7 +1,8 @@
 //! Setting and removing one field of a document that is otherwise copied.
 
-use crate::document::{RawBsonRef, RawDocument, RawDocumentBuf, append};
+use crate::document::{RawBsonRef, RawDocument, RawDocumentBuf, append, field};
 use crate::error::Result;
+use std::ops::Range;
 
 /// The document with another value at a path, or without the field. What stands in the way of the path and is no document
 /// gives way to one; arrays are not entered. A new field comes last.
@@ -10,6 +11,9 @@ use crate::error::Result;
 /// `InvalidBSON` (22) when the bytes are malformed.
 pub fn set(document: &RawDocument, path: &str, value: Option<RawBsonRef<'_>>) -> Result<RawDocumentBuf> {
     let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+    if let (None, Some(place)) = (rest, field::place(document.as_bytes(), name)) {
+        return spliced(document, name, place, value);
+    }
     let mut edited = RawDocumentBuf::new();
     let mut found = false;
     for field in document {
@@ -42,6 +46,30 @@ pub fn set(document: &RawDocument, path: &str, value: Option<RawBsonRef<'_>>) ->
     Ok(edited)
 }
 
+/// The document with a field at its place in the bytes replaced or taken out, or put last.
+fn spliced(
+    document: &RawDocument,
+    name: &str,
+    place: Option<Range<usize>>,
+    value: Option<RawBsonRef<'_>>,
+) -> Result<RawDocumentBuf> {
+    let old = document.as_bytes();
+    let end = old.len() - 1;
+    let place = place.unwrap_or(end..end);
+    let mut field = RawDocumentBuf::new();
+    if let Some(value) = value {
+        append(&mut field, name, value)?;
+    }
+    let field = field.as_bytes();
+    let mut bytes = Vec::with_capacity(old.len() + field.len());
+    bytes.extend_from_slice(&old[..place.start]);
+    bytes.extend_from_slice(&field[4..field.len() - 1]);
+    bytes.extend_from_slice(&old[place.end..]);
+    let length = u32::try_from(bytes.len()).map_err(|_| crate::Error::internal("a document of more than 4 GiB"))?;
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    Ok(RawDocumentBuf::from_bytes(bytes)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +82,10 @@ mod tests {
         assert_eq!(set(&document, "a.b", one).unwrap(), rawdoc! { "_id": 1, "a": { "b": 9, "c": 2 }, "d": 3 });
         assert_eq!(set(&document, "d.x", one).unwrap(), rawdoc! { "_id": 1, "a": { "b": 1, "c": 2 }, "d": { "x": 9 } });
         assert_eq!(set(&document, "e.f", one).unwrap().get_document("e").unwrap(), &*rawdoc! { "f": 9 });
+        assert_eq!(set(&document, "a", one).unwrap(), rawdoc! { "_id": 1, "a": 9, "d": 3 });
+        assert_eq!(set(&document, "e", one).unwrap(), rawdoc! { "_id": 1, "a": { "b": 1, "c": 2 }, "d": 3, "e": 9 });
+        assert_eq!(set(&document, "_id", None).unwrap(), rawdoc! { "a": { "b": 1, "c": 2 }, "d": 3 });
+        assert_eq!(set(&document, "e", None).unwrap(), document);
         assert_eq!(set(&document, "a.c", None).unwrap(), rawdoc! { "_id": 1, "a": { "b": 1 }, "d": 3 });
         assert_eq!(set(&document, "d.x", None).unwrap(), document);
     }

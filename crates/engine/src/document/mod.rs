@@ -10,6 +10,7 @@ pub mod date;
 pub mod date_text;
 pub mod decimal;
 pub mod edit;
+mod field;
 pub mod hash;
 pub mod number;
 pub mod order;
@@ -43,6 +44,9 @@ pub const MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
 /// # Errors
 /// `InvalidBSON` (22) when the bytes are malformed.
 pub fn get<'a>(document: &'a RawDocument, name: &str) -> Result<Option<RawBsonRef<'a>>> {
+    if let Some(found) = field::find(document.as_bytes(), name) {
+        return Ok(found);
+    }
     for element in document.iter_elements() {
         let element = element?;
         if element.key().as_str() == name {

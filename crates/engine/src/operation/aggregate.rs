@@ -22,6 +22,7 @@ use crate::namespace::Namespace;
 use crate::plan::Verbosity;
 use crate::series::Series;
 use crate::series::listing::series_of_buckets;
+use crate::split_event::{self, Splitter};
 use crate::stage::context::MEMORY_BYTES;
 use crate::stage::{Collections, Leading, ParseContext, Pipeline, Place, Rows, SortPattern, StageContext};
 use bson::{RawArrayBuf, RawBson, RawBsonRef, RawDocumentBuf, rawdoc};
@@ -194,6 +195,7 @@ impl Inner {
             }
         }
         let mut asked = aggregate.clone();
+        let (rest, splits) = split_event::take_stage(&rest)?;
         asked.pipeline = rest;
         if asked.namespace.collection.is_empty() {
             "$cmd.aggregate".clone_into(&mut asked.namespace.collection);
@@ -206,8 +208,12 @@ impl Inner {
                  $addFields, $set, $unset, $replaceRoot, $replaceWith and $redact",
             ));
         }
-        let (stream, reached) = self.change_stream(options)?;
-        let rows = prepared.pipeline.open(0, Box::new(stream), &prepared.stages)?;
+        let seen = options.start.fragments_seen();
+        let (stream, reached) = self.change_stream(options, &prepared.pipeline.leading().filters)?;
+        let mut rows = prepared.pipeline.open(0, Box::new(stream), &prepared.stages)?;
+        if splits {
+            rows = Box::new(Splitter::new(rows, seen));
+        }
         let mut cursor = self.new_cursor(context, &aggregate.namespace, rows);
         cursor.tailing = Tailing::Await;
         cursor.reached = Some(reached);
@@ -520,7 +526,7 @@ impl EngineCollections {
         }
         let Some(collection) = self.reading.catalog.get(&namespace) else {
             if let Some((shown, series)) = self.series_of_buckets(&namespace) {
-                let rows = crate::series::listing::rows(&self.engine, self.reading.view.clone(), shown, series);
+                let rows = crate::series::listing::rows(&self.engine, self.reading.view()?, shown, series);
                 return pipeline.open(0, rows, stages);
             }
             return pipeline.open(0, super::read::no_rows(), stages);

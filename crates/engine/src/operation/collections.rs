@@ -52,6 +52,16 @@ impl Collections for EngineCollections {
         context: &Arc<StageContext>,
     ) -> Result<Rows> {
         let Some(collection) = self.reading.catalog.get(namespace) else { return Ok(super::read::no_rows()) };
+        let is_plain = !matches!(
+            value,
+            RawBsonRef::RegularExpression(_) | RawBsonRef::Array(_) | RawBsonRef::Undefined | RawBsonRef::Null
+        );
+        if path == "_id" && is_plain && !collection.is_view() {
+            let wanted = context.environment.collator.as_ref();
+            if super::read::same_collation(wanted, collection.settings.collation.as_ref()) {
+                return self.engine.document_of(&self.reading, collection, value, None, &self.context);
+            }
+        }
         let mut equals = RawDocumentBuf::new();
         append(&mut equals, "$eq", value)?;
         let mut filter = RawDocumentBuf::new();

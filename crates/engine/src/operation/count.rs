@@ -45,7 +45,7 @@ impl Inner {
             return self.count_view(context, count);
         }
         if count.query.filter.is_empty() && count.query.hint.is_none() && context.transaction().is_none() {
-            let total = self.totals(&*reading.view, collection.id)?.count.max(0) as u64;
+            let total = self.totals(&*reading.view()?, collection.id)?.count.max(0) as u64;
             return Ok(total.saturating_sub(count.query.skip).min(most));
         }
         let wanted = Wanted { purpose: Purpose::Count, ..Wanted::bounded() };
@@ -53,9 +53,10 @@ impl Inner {
         let mut rows = self.planned(&reading, collection, &query, context)?;
         context.block(|| {
             let mut counted = 0_u64;
-            while rows.next()?.is_some() {
+            rows.each(&mut |_| {
                 counted += 1;
-            }
+                Ok(())
+            })?;
             Ok(counted)
         })
     }

@@ -174,7 +174,7 @@ impl Engine {
     pub fn list_collections(&self, context: &Context, database: &str) -> Result<Vec<CollectionInfo>> {
         let reading = self.inner.reading(context)?;
         let info = |collection: &Arc<Collection>| {
-            let totals = self.inner.totals(&*reading.view, collection.id)?;
+            let totals = self.inner.totals(&*reading.view()?, collection.id)?;
             Ok(CollectionInfo { collection: collection.clone(), totals })
         };
         reading.catalog.database(database).map(info).collect()
@@ -187,7 +187,7 @@ impl Engine {
     pub fn collection(&self, context: &Context, namespace: &Namespace) -> Result<CollectionInfo> {
         let reading = self.inner.reading(context)?;
         let collection = reading.catalog.require(namespace)?.clone();
-        let totals = self.inner.totals(&*reading.view, collection.id)?;
+        let totals = self.inner.totals(&*reading.view()?, collection.id)?;
         Ok(CollectionInfo { collection, totals })
     }
 
@@ -199,7 +199,7 @@ impl Engine {
         let reading = self.inner.reading(context)?;
         let mut databases: Vec<(String, u64)> = Vec::new();
         for collection in reading.catalog.all() {
-            let sizes = self.inner.sizes(&*reading.view, collection)?;
+            let sizes = self.inner.sizes(&*reading.view()?, collection)?;
             let size = sizes.storage_bytes + sizes.index_bytes();
             match databases.last_mut() {
                 Some((name, bytes)) if *name == collection.namespace.database => *bytes += size,

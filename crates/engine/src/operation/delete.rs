@@ -1,7 +1,7 @@
 //! `delete`: documents that match go, one or all.
 
 use super::read::{Parsed, Query};
-use super::{MAX_WRITE_BATCH, STEP_BYTES, STEP_WRITES, WriteError};
+use super::{MAX_WRITE_BATCH, Pace, STEP_BYTES, STEP_TIME, WriteError};
 use crate::context::Context;
 use crate::database::{Engine, Inner, Written};
 use crate::error::{Code, Error, Result};
@@ -11,6 +11,7 @@ use crate::statement::{BLOCKED, Statement};
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A batch of deletes.
 #[derive(Clone, Debug)]
@@ -70,7 +71,7 @@ impl Inner {
             let statement_id = delete.statement_ids.get(index).copied().unwrap_or(index as i32) as u32;
             let begun = context.monitor.begin_statement();
             let done = if statement.multi {
-                self.delete_many(context, &delete.namespace, &statement.query)
+                context.block(|| self.delete_many(context, &delete.namespace, &statement.query))
             } else {
                 self.delete_one(context, &delete.namespace, &statement.query, statement_id, &|_| rawdoc! {}).map(
                     |done| Written { reply: usize::from(!matches!(done.reply, Deleted::Nothing)), ticket: done.ticket },
@@ -122,21 +123,19 @@ impl Inner {
         };
         crate::statement::refuse_view(collection)?;
         let parsed = self.parse_query(query, Some(collection))?;
-        let mut rows = self.candidates(&reading, collection, query, &parsed, context)?;
+        let mut candidates = self.all_candidates(&reading, collection, query, &parsed, context)?;
+        let mut pace = Pace::default();
         loop {
-            let mut keys = Vec::with_capacity(STEP_WRITES);
-            while keys.len() < STEP_WRITES {
-                let Some(row) = rows.next()? else { break };
-                keys.push(row.record.clone().expect("a candidate has its record key"));
-            }
+            let keys = candidates.next()?;
             if keys.is_empty() {
                 return Ok(Written { reply: deleted, ticket });
             }
             let mut next = 0;
             while next < keys.len() {
                 context.check()?;
-                let step =
-                    self.write(context, |statement| delete_step(statement, collection.id, &parsed, &keys[next..]))?;
+                let step = self
+                    .write_step(context, |statement| delete_step(statement, collection.id, &parsed, &keys[next..]))?;
+                pace.step(&step.ticket)?;
                 ticket = step.ticket;
                 next += step.reply.0;
                 deleted += step.reply.1;
@@ -218,8 +217,9 @@ fn delete_step(
     keys: &[Bytes],
 ) -> Result<(usize, usize)> {
     let (mut seen, mut deleted) = (0, 0);
+    let began = Instant::now();
     for key in keys {
-        if statement.size_bytes() >= STEP_BYTES {
+        if statement.size_bytes() >= STEP_BYTES || (seen > 0 && began.elapsed() >= STEP_TIME) {
             break;
         }
         match statement.atomically(|statement| delete_if_matching(statement, collection, parsed, key)) {

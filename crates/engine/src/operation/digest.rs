@@ -36,7 +36,7 @@ impl Engine {
             let picked =
                 |collection: &&Arc<Collection>| !collection.is_view() && wanted(&collection.namespace.collection);
             for collection in reading.catalog.database(database).filter(picked) {
-                let of_one = self.inner.digest_collection(context, &*reading.view, collection)?;
+                let of_one = self.inner.digest_collection(context, &*reading.view()?, collection)?;
                 whole.update(&of_one);
                 digest.collections.push((collection.clone(), of_one));
             }

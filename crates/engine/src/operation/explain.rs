@@ -104,8 +104,8 @@ impl Inner {
         let reading = self.reading(context)?;
         match reading.catalog.get(namespace) {
             Some(collection) => {
-                let plan = plan::plan(&collection.target, query, &*reading.view, &self.plans)?;
-                plan.explain(&*reading.view, verbosity)
+                let plan = plan::plan(&collection.target, query, &*reading.view()?, &self.plans)?;
+                plan.explain(&*reading.view()?, verbosity)
             }
             None => Ok(explain_nothing(namespace, verbosity)),
         }

@@ -10,10 +10,13 @@ use crate::error::{Code, Error, Result};
 use crate::namespace::Namespace;
 use crate::series::listing::series_of_buckets;
 use crate::stage::Rows;
-use crate::storage::Ticket;
+use crate::watch::{SeatWait, Waiting};
 use bson::RawDocumentBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// A first batch of at most this many rows, each a few reads away, is filled in place.
+const MAX_QUICK_ROWS: usize = 128;
 
 /// How long an awaiting cursor waits when the client does not say.
 pub const DEFAULT_AWAIT: Duration = Duration::from_secs(1);
@@ -88,13 +91,11 @@ impl Engine {
             let left = until.saturating_duration_since(Instant::now());
             let Some(wait) = wait.filter(|_| !left.is_zero()) else { return Ok(batch) };
             context.check()?;
-            if let Some(waited) = context.block(|| wait.wait_for(left.min(Duration::from_millis(500)))) {
-                waited?;
-            }
+            context.block(|| wait.wait_for(left.min(Duration::from_millis(500))))?;
         }
     }
 
-    /// The next batch of a cursor, without waiting. For an awaiting cursor that has nothing new, the ticket is done once there
+    /// The next batch of a cursor, without waiting. For an awaiting cursor that has nothing new, what to wait for is done once there
     /// may be something: wait for it, then ask again.
     ///
     /// # Errors
@@ -105,7 +106,7 @@ impl Engine {
         id: i64,
         namespace: &Namespace,
         batch_size: Option<usize>,
-    ) -> Result<(Batch, Option<Ticket>)> {
+    ) -> Result<(Batch, Option<Waiting>)> {
         self.inner.try_get_more(context, id, namespace, batch_size)
     }
 
@@ -148,6 +149,11 @@ impl Inner {
         if collection.is_none() && series_of_buckets(&reading.catalog, &find.namespace).is_some() {
             return self.find_on_view(context, find);
         }
+        if let Some(collection) = collection
+            && let Some(rows) = self.plain_point_read(reading, collection, find, context)?
+        {
+            return Ok(rows);
+        }
         let parsed = self.parse_query(&find.query, collection.map(|collection| &**collection))?;
         match collection {
             Some(collection) => self.found(reading, collection, find, parsed, context),
@@ -183,7 +189,8 @@ impl Inner {
         batch_size: Option<usize>,
         single_batch: bool,
     ) -> Result<Batch> {
-        let (documents, ended) = if cursor.rows.is_quick() {
+        let is_small = batch_size.is_some_and(|size| size <= MAX_QUICK_ROWS);
+        let (documents, ended) = if is_small && cursor.rows.is_quick() {
             cursor.fill(batch_size, context)?
         } else {
             context.block(|| cursor.fill(batch_size, context))?
@@ -195,14 +202,14 @@ impl Inner {
         Ok(Batch { cursor: id, namespace, documents, resume_token })
     }
 
-    /// The next batch; for an awaiting cursor that has none, also the ticket of the next thing that happens.
+    /// The next batch; for an awaiting cursor that has none, also what to wait for.
     fn try_get_more(
         &self,
         context: &Context,
         id: i64,
         namespace: &Namespace,
         batch_size: Option<usize>,
-    ) -> Result<(Batch, Option<Ticket>)> {
+    ) -> Result<(Batch, Option<Waiting>)> {
         let shared = self.cursors.get(id)?;
         let Some(mut cursor) = shared.try_lock() else {
             return Err(Error::new(Code::CURSOR_IN_USE, format!("cursor id {id} is already in use")));
@@ -211,7 +218,9 @@ impl Inner {
         cursor.last_use = Instant::now();
         let size = batch_size.filter(|size| *size > 0);
         let seen = self.storage.flushed();
-        let filled = context.block(|| cursor.fill(size, context));
+        // What has a seat at the hub finds its events made ready.
+        let is_ready = cursor.reached.as_ref().is_some_and(|reached| reached.seat().is_some());
+        let filled = if is_ready { cursor.fill(size, context) } else { context.block(|| cursor.fill(size, context)) };
         cursor.last_use = Instant::now();
         let (documents, ended) = match filled {
             Ok(filled) => filled,
@@ -224,7 +233,12 @@ impl Inner {
         if over {
             self.cursors.close(id);
         }
-        let wait = (cursor.tailing == Tailing::Await && documents.is_empty()).then(|| self.storage.wait_beyond(seen));
+        let wait = (cursor.tailing == Tailing::Await && documents.is_empty()).then(|| {
+            match cursor.reached.as_ref().and_then(Reached::seat) {
+                Some(seat) => Waiting::Event(SeatWait(seat)),
+                None => Waiting::Flush(self.storage.wait_beyond(seen)),
+            }
+        });
         let batch = Batch {
             cursor: if over { 0 } else { id },
             namespace: cursor.namespace.clone(),

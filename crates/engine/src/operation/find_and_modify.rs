@@ -122,7 +122,7 @@ impl Inner {
         statement: &UpdateStatement,
         new: bool,
     ) -> Result<Written<FindAndModifyReply>> {
-        let collection = self.reading_for_write(context)?.0.catalog.get(&arguments.namespace).cloned();
+        let collection = self.catalog_for_write(context)?.get(&arguments.namespace).cloned();
         if let Some(series) = collection.as_ref().filter(|collection| collection.settings.series.is_some()) {
             return Err(crate::series::refuse_update(series, "findAndModify can only remove"));
         }

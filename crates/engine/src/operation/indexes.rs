@@ -3,7 +3,7 @@
 //! A build reads the collection on a snapshot and enters each document again under the writer lock, in bounded steps, so
 //! writes go on. After a crash an unfinished build starts again.
 
-use super::{STEP_BYTES, STEP_WRITES};
+use super::{Pace, STEP_BYTES, STEP_TIME, STEP_WRITES};
 use crate::catalog::{Collection, Index, MAX_INDEXES};
 use crate::context::Context;
 use crate::database::{Engine, Inner, Written};
@@ -17,6 +17,7 @@ use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use bytes::Bytes;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// How many indexes there were and are.
 #[derive(Clone, Copy, Default, Debug)]
@@ -130,6 +131,7 @@ impl Inner {
         let mut after: Option<Bytes> = None;
         let total = self.totals(&self.storage.snapshot(), collection_id)?.count.max(0) as u64;
         let mut done = 0;
+        let mut pace = Pace::default();
         loop {
             context.check()?;
             context.monitor.set_progress(done, total.max(done));
@@ -140,9 +142,10 @@ impl Inner {
             let Some(last) = keys.last().cloned() else { break };
             let mut next = 0;
             while next < keys.len() {
-                let step = self.write(&Context::default(), |statement| {
+                let step = self.write_step(&Context::default(), |statement| {
                     build_step(statement, namespace, collection_id, new, &keys[next..])
                 })?;
+                pace.step(&step.ticket)?;
                 next += step.reply;
             }
             done += keys.len() as u64;
@@ -341,8 +344,9 @@ fn build_step(
         return Err(Error::new(Code::INDEX_BUILD_ABORTED, "the collection was dropped while its index was built"));
     };
     let mut seen = 0;
+    let began = Instant::now();
     for key in keys {
-        if statement.size_bytes() >= STEP_BYTES {
+        if statement.size_bytes() >= STEP_BYTES || (seen > 0 && began.elapsed() >= STEP_TIME) {
             break;
         }
         seen += 1;

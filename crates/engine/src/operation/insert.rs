@@ -1,6 +1,6 @@
 //! `insert`: new documents, each for itself all or nothing.
 
-use super::{MAX_WRITE_BATCH, STEP_BYTES, STEP_WRITES, WriteError};
+use super::{MAX_WRITE_BATCH, STEP_BYTES, STEP_TIME, STEP_WRITES, WriteError};
 use crate::context::Context;
 use crate::database::{Engine, Inner, Written};
 use crate::document::validated;
@@ -8,6 +8,7 @@ use crate::error::{Code, Error, Result};
 use crate::namespace::Namespace;
 use crate::statement::{BLOCKED, Statement};
 use bson::{RawDocumentBuf, rawdoc};
+use std::time::Instant;
 
 /// Documents to insert.
 #[derive(Clone, Debug)]
@@ -44,7 +45,7 @@ impl Engine {
 }
 
 impl Inner {
-    fn insert(&self, context: &Context, insert: Insert) -> Result<Written<InsertReply>> {
+    fn insert(&self, context: &Context, mut insert: Insert) -> Result<Written<InsertReply>> {
         let count = insert.documents.len();
         if count == 0 || count > MAX_WRITE_BATCH {
             return Err(Error::new(
@@ -53,16 +54,18 @@ impl Inner {
             ));
         }
         refuse_system(&insert.namespace)?;
-        let documents: Vec<Result<RawDocumentBuf>> = insert.documents.iter().cloned().map(validated).collect();
+        let documents = std::mem::take(&mut insert.documents).into_iter();
+        let documents: Vec<Result<RawDocumentBuf>> = documents.map(validated).collect();
         let mut reply = InsertReply::default();
         let mut ticket = self.storage.ticket(0);
         let mut next = 0;
         while next < count {
             context.check()?;
-            let step = self.write(context, |statement| {
+            let run = |statement: &mut Statement<'_>| {
                 statement.bypass_validation = insert.bypass_document_validation;
                 self.insert_step(context, statement, &insert, &documents, next)
-            })?;
+            };
+            let step = if count > 1 { self.write_step(context, run) } else { self.write(context, run) }?;
             ticket = step.ticket;
             reply.n += step.reply.inserted;
             let failed = step.reply.error.is_some();
@@ -86,7 +89,11 @@ impl Inner {
     ) -> Result<Step> {
         let mut step = Step { inserted: 0, next: from, error: None };
         let collection = statement.collection_or_create(&insert.namespace)?;
+        let began = Instant::now();
         while step.next < documents.len() && step.next - from < STEP_WRITES && statement.size_bytes() < STEP_BYTES {
+            if step.next > from && began.elapsed() >= STEP_TIME {
+                break;
+            }
             let index = step.next;
             step.next += 1;
             let statement_id = insert.statement_ids.get(index).copied().unwrap_or(index as i32) as u32;

@@ -52,8 +52,10 @@ pub use validate::{IndexValidation, Validation};
 use crate::document::collation::Collator;
 use crate::error::{Error, Result};
 use crate::expression::{self, Environment, Parser, Scope};
+use crate::storage::Ticket;
 use bson::{RawDocument, RawDocumentBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The most statements in one write command.
 pub const MAX_WRITE_BATCH: usize = 100_000;
@@ -63,6 +65,27 @@ pub(crate) const STEP_BYTES: usize = 1 << 20;
 
 /// The document writes after which it is.
 pub(crate) const STEP_WRITES: usize = 500;
+
+/// The time after which it is: what a point writer may have to wait for a large statement beside it.
+pub(crate) const STEP_TIME: Duration = Duration::from_millis(1);
+
+/// Keeps a statement of many steps from running ahead of its flushes, so that others find the log's queue short: of its
+/// steps, one is being flushed while the next one executes.
+#[derive(Default)]
+pub(crate) struct Pace(Option<Ticket>);
+
+impl Pace {
+    /// A step was executed: waits for the flush of the one before.
+    ///
+    /// # Errors
+    /// A failed flush.
+    pub(crate) fn step(&mut self, ticket: &Ticket) -> Result<()> {
+        match self.0.replace(ticket.at(ticket.position())) {
+            Some(before) => before.wait().map(drop),
+            None => Ok(()),
+        }
+    }
+}
 
 /// A statement of a batch that failed.
 #[derive(Debug)]

@@ -66,8 +66,8 @@ impl EngineCollections {
         if get(options, "count")?.is_some() {
             let collection = stored()?;
             let count = match collection.settings.series {
-                Some(_) => self.engine.bucket_count(&*self.reading.view, collection)?,
-                None => self.engine.totals(&*self.reading.view, collection.id)?.count,
+                Some(_) => self.engine.bucket_count(&*self.reading.view()?, collection)?,
+                None => self.engine.totals(&*self.reading.view()?, collection.id)?.count,
             };
             put(&mut row, "count", count)?;
         }
@@ -81,11 +81,11 @@ impl EngineCollections {
 
     /// Sizes.
     fn storage_report(&self, collection: &Collection, scale: i64) -> Result<RawDocumentBuf> {
-        let totals = self.engine.totals(&*self.reading.view, collection.id)?;
+        let totals = self.engine.totals(&*self.reading.view()?, collection.id)?;
         let mut report = RawDocumentBuf::new();
         put(&mut report, "size", totals.size_bytes / scale)?;
         if let Some(series) = &collection.settings.series {
-            let series = self.engine.series_report(&*self.reading.view, collection, series)?;
+            let series = self.engine.series_report(&*self.reading.view()?, collection, series)?;
             append(&mut report, "timeseries", RawBsonRef::Document(&series))?;
         } else {
             put(&mut report, "count", totals.count)?;
@@ -94,7 +94,7 @@ impl EngineCollections {
             }
         }
         put(&mut report, "numOrphanDocs", 0)?;
-        let taken = self.engine.sizes(&*self.reading.view, collection)?;
+        let taken = self.engine.sizes(&*self.reading.view()?, collection)?;
         let scaled = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX) / scale;
         put(&mut report, "storageSize", scaled(taken.storage_bytes))?;
         put(&mut report, "freeStorageSize", 0)?;

@@ -1,22 +1,25 @@
 //! From a query to rows: what the planner is asked, and what is done to the rows it gives.
 
+use super::STEP_WRITES;
 use super::find::Find;
 use super::read::{Parsed, Query, exact_id, no_rows, same_collation};
 use super::reading::{PlannedRows, Reading};
 use crate::catalog::Collection;
 use crate::context::Context;
+use crate::cursor::Tailing;
 use crate::database::Inner;
 use crate::document::{Row, append};
 use crate::error::Result;
 use crate::expression::Environment;
 use crate::filter::Filter;
 use crate::keyspace;
-use crate::plan::{self, KeyRange, Order, Purpose};
+use crate::plan::{self, KeyRange, Order, Purpose, Seen};
 use crate::projection::{Mode, Projection};
 use crate::stage::{RowSource, Rows};
 use crate::storage::View;
 use crate::{Error, key};
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -56,6 +59,30 @@ impl Wanted {
     }
 }
 
+/// The record keys that a statement on many documents works through: each once, also where what it writes moves a
+/// document along the index that is read, and whatever views its rows are read from.
+pub(super) struct Candidates {
+    rows: Rows,
+    /// Missing where the records are read in their own order, in which no write moves one.
+    seen: Option<Seen>,
+}
+
+impl Candidates {
+    /// The next ones, for one step or several; none at the end.
+    pub(super) fn next(&mut self) -> Result<Vec<Bytes>> {
+        let mut keys = Vec::with_capacity(STEP_WRITES);
+        while keys.len() < STEP_WRITES {
+            let Some(row) = self.rows.next()? else { break };
+            let key = row.record.expect("a candidate has its record key");
+            let is_new = self.seen.as_mut().map_or(Ok(true), |seen| seen.insert(&key))?;
+            if is_new {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+}
+
 impl Inner {
     /// What the planner is asked.
     pub(crate) fn plan_query(&self, query: &Query, parsed: &Parsed, wanted: Wanted) -> Result<plan::Query> {
@@ -90,11 +117,21 @@ impl Inner {
         query: &plan::Query,
         context: &Context,
     ) -> Result<Rows> {
-        let plan = plan::plan(&collection.target, query, &*reading.view, &self.plans)?;
-        let mut execution = plan.into_execution();
+        Ok(Box::new(self.planned_rows(reading, collection, query, context)?))
+    }
+
+    fn planned_rows(
+        &self,
+        reading: &Reading,
+        collection: &Collection,
+        query: &plan::Query,
+        context: &Context,
+    ) -> Result<PlannedRows> {
+        let (view, generation) = reading.cell.view()?;
+        let mut execution = plan::plan(&collection.target, query, &*view, &self.plans)?.into_execution();
         execution.report_to(&context.monitor);
         self.index_uses.count(collection.id, &execution.indexes());
-        Ok(Box::new(PlannedRows::new(execution, reading.cell.clone(), context)))
+        Ok(PlannedRows::new(execution, reading.cell.clone(), &view, generation, context))
     }
 
     /// The documents that match, in the query's order, each with its record key; skip and limit are not applied.
@@ -111,6 +148,24 @@ impl Inner {
         }
         let query = self.plan_query(query, parsed, Wanted::documents())?;
         self.planned(reading, collection, &query, context)
+    }
+
+    /// As [`Inner::candidates`], for a statement that writes to all of them.
+    pub(super) fn all_candidates(
+        &self,
+        reading: &Reading,
+        collection: &Arc<Collection>,
+        query: &Query,
+        parsed: &Parsed,
+        context: &Context,
+    ) -> Result<Candidates> {
+        if let Some(rows) = self.point_read(reading, collection, query, parsed, context)? {
+            return Ok(Candidates { rows, seen: None });
+        }
+        let query = self.plan_query(query, parsed, Wanted::documents())?;
+        let rows = self.planned_rows(reading, collection, &query, context)?;
+        let seen = (!rows.is_record_scan()).then(Seen::default);
+        Ok(Candidates { rows: Box::new(rows), seen })
     }
 
     /// The row of a query that names one `_id`, without a plan.
@@ -130,23 +185,68 @@ impl Inner {
             && query.skip == 0;
         let id = exact_id(&query.filter).filter(|_| plain && same_collation(parsed.collator.as_ref(), default));
         let Some(id) = id else { return Ok(None) };
+        let others = query.filter.iter().nth(1).is_some().then_some(parsed);
+        self.document_of(reading, collection, id, others, context).map(Some)
+    }
+
+    /// The row of a find that says nothing but one `_id`: nothing needs to be parsed, let alone planned.
+    pub(crate) fn plain_point_read(
+        &self,
+        reading: &Reading,
+        collection: &Collection,
+        find: &Find,
+        context: &Context,
+    ) -> Result<Option<Rows>> {
+        let query = &find.query;
+        let says_more = query.sort.is_some()
+            || query.hint.is_some()
+            || query.min.is_some()
+            || query.max.is_some()
+            || query.collation.is_some()
+            || query.variables.is_some()
+            || find.projection.is_some()
+            || find.return_key
+            || find.show_record_id
+            || query.skip > 0
+            || query.limit > 1;
+        if says_more || find.tailing != Tailing::No || query.filter.iter().nth(1).is_some() {
+            return Ok(None);
+        }
+        match exact_id(&query.filter) {
+            Some(id) => self.document_of(reading, collection, id, None, context).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The row of the document with an `_id`, if it matches what else is asked.
+    pub(super) fn document_of(
+        &self,
+        reading: &Reading,
+        collection: &Collection,
+        id: RawBsonRef<'_>,
+        others: Option<&Parsed>,
+        context: &Context,
+    ) -> Result<Rows> {
+        let view = reading.view()?;
         let mut encoded = Vec::with_capacity(24);
-        key::encode(id, default.map(|collator| &**collator), &mut encoded)?;
+        key::encode(id, collection.settings.collation.as_deref(), &mut encoded)?;
         let record_key = if collection.settings.clustered {
             Some(encoded.into())
         } else {
-            reading.view.get(&keyspace::id(collection.id, &encoded))?
+            view.get(&keyspace::id(collection.id, &encoded))?
         };
         let bytes = match &record_key {
-            Some(record_key) => reading.view.get(&keyspace::record(collection.id, record_key))?,
+            Some(record_key) => view.get(&keyspace::record(collection.id, record_key))?,
             None => None,
         };
         context.monitor.note_point_read(bytes.is_some());
-        let (Some(record_key), Some(bytes)) = (record_key, bytes) else { return Ok(Some(no_rows())) };
+        let (Some(record_key), Some(bytes)) = (record_key, bytes) else { return Ok(no_rows()) };
         let row = Row::stored(bytes, record_key)?;
-        let found =
-            query.filter.iter().nth(1).is_none() || parsed.filter.matches(row.document(), &parsed.environment)?;
-        Ok(Some(Box::new(OneRow(found.then_some(row)))))
+        let found = match others {
+            Some(parsed) => parsed.filter.matches(row.document(), &parsed.environment)?,
+            None => true,
+        };
+        Ok(Box::new(OneRow(found.then_some(row))))
     }
 
     /// A find's rows, as the client shall see them.
@@ -191,7 +291,7 @@ impl Inner {
         parsed: &Parsed,
     ) -> Result<Option<RawDocumentBuf>> {
         let query = self.plan_query(&find.query, parsed, Wanted::documents())?;
-        let plan = plan::plan(&collection.target, &query, &*reading.view, &self.plans)?;
+        let plan = plan::plan(&collection.target, &query, &*reading.view()?, &self.plans)?;
         let names = plan.indexes();
         let found = collection.target.indexes.iter().find(|index| names.iter().any(|name| name == index.spec.name()));
         Ok(found.map(|index| index.spec.pattern().to_owned()))

@@ -63,7 +63,7 @@ impl Engine {
     /// A failing storage.
     pub fn sizes(&self, context: &Context, collection: &Collection) -> Result<Sizes> {
         let reading = self.inner.reading(context)?;
-        self.inner.sizes(&*reading.view, collection)
+        self.inner.sizes(&*reading.view()?, collection)
     }
 }
 

@@ -4,7 +4,7 @@
 //! document has no conflict and no retry, and a guard in the filter holds at the moment of the write.
 
 use super::read::{Parsed, Query, exact_id, same_collation};
-use super::{MAX_WRITE_BATCH, STEP_BYTES, STEP_WRITES, WriteError};
+use super::{MAX_WRITE_BATCH, Pace, STEP_BYTES, STEP_TIME, WriteError};
 use crate::catalog::Collection;
 use crate::context::Context;
 use crate::database::{Engine, Inner, Written};
@@ -18,6 +18,7 @@ use bson::oid::ObjectId;
 use bson::{RawBson, RawDocument, RawDocumentBuf, rawdoc};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// How often an upsert that lost a race tries again.
 const MAX_UPSERT_ATTEMPTS: usize = 100;
@@ -143,7 +144,7 @@ impl Inner {
         statement: &UpdateStatement,
         statement_id: u32,
     ) -> Result<Written<StatementReply>> {
-        let collection = self.reading_for_write(context)?.0.catalog.get(&update.namespace).cloned();
+        let collection = self.catalog_for_write(context)?.get(&update.namespace).cloned();
         let series = collection.as_ref().filter(|collection| collection.settings.series.is_some());
         if let Some(series) = series {
             return self.update_series(context, series, statement);
@@ -157,7 +158,7 @@ impl Inner {
                     "Cannot use retryable writes with multi=true; leave txnNumber away",
                 ));
             }
-            return self.update_many(context, &update.namespace, &prepared);
+            return context.block(|| self.update_many(context, &update.namespace, &prepared));
         }
         let describe = |changed: &ChangedOne| StatementReply::one(changed).to_record();
         let done = self.change_one(context, &update.namespace, &prepared, statement_id, &describe)?;
@@ -247,23 +248,22 @@ impl Inner {
         let mut reply = StatementReply::default();
         if let Some(collection) = reading.catalog.get(namespace) {
             crate::statement::refuse_view(collection)?;
-            let mut rows = self.candidates(&reading, collection, &prepared.query, &prepared.parsed, context)?;
+            let mut candidates =
+                self.all_candidates(&reading, collection, &prepared.query, &prepared.parsed, context)?;
+            let mut pace = Pace::default();
             loop {
-                let mut keys = Vec::with_capacity(STEP_WRITES);
-                while keys.len() < STEP_WRITES {
-                    let Some(row) = rows.next()? else { break };
-                    keys.push(row.record.clone().expect("a candidate has its record key"));
-                }
+                let keys = candidates.next()?;
                 if keys.is_empty() {
                     break;
                 }
                 let mut next = 0;
                 while next < keys.len() {
                     context.check()?;
-                    let step = self.write(context, |statement| {
+                    let step = self.write_step(context, |statement| {
                         statement.bypass_validation = prepared.bypass_validation;
                         update_step(statement, collection.id, namespace, prepared, &keys[next..])
                     })?;
+                    pace.step(&step.ticket)?;
                     ticket = step.ticket;
                     next += step.reply.seen;
                     reply.n += step.reply.n;
@@ -324,8 +324,8 @@ impl OneChange<'_> {
     fn run(&self) -> Result<Written<Done>> {
         let prepared = self.prepared;
         let id = exact_id(&prepared.query.filter);
-        let (reading, _) = self.engine.reading_for_write(self.context)?;
-        let collection = reading.catalog.get(self.namespace).cloned();
+        let catalog = self.engine.catalog_for_write(self.context)?;
+        let collection = catalog.get(self.namespace).cloned();
         if let Some(collection) = &collection {
             crate::statement::refuse_view(collection)?;
         }
@@ -344,7 +344,14 @@ impl OneChange<'_> {
                 }
             });
         }
-        if let Some(collection) = collection {
+        if collection.is_some() { self.try_candidates() } else { self.write(|_| Ok(None)) }
+    }
+
+    /// Tries what matched in a view of everything executed so far, one document after the other.
+    fn try_candidates(&self) -> Result<Written<Done>> {
+        let prepared = self.prepared;
+        let (reading, _) = self.engine.reading_for_write(self.context)?;
+        if let Some(collection) = reading.catalog.get(self.namespace).cloned() {
             let mut rows =
                 self.engine.candidates(&reading, &collection, &prepared.query, &prepared.parsed, self.context)?;
             while let Some(row) = rows.next()? {
@@ -478,8 +485,9 @@ fn update_step(
     keys: &[Bytes],
 ) -> Result<ManyStep> {
     let mut step = ManyStep::default();
+    let began = Instant::now();
     for key in keys {
-        if statement.size_bytes() >= STEP_BYTES {
+        if statement.size_bytes() >= STEP_BYTES || (step.seen > 0 && began.elapsed() >= STEP_TIME) {
             break;
         }
         step.seen += 1;

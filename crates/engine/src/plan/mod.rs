@@ -21,6 +21,7 @@ mod explain;
 mod key_range;
 mod node;
 mod order;
+mod seen;
 mod series;
 mod shape;
 mod solve;
@@ -28,9 +29,10 @@ mod sort;
 mod trial;
 
 pub use cache::PlanCache;
-pub use execution::{Execution, Polled};
+pub use execution::{Execution, Polled, Shown};
 pub use explain::Verbosity;
 pub(crate) use node::Node;
+pub(crate) use seen::Seen;
 pub use sort::{Order, SortPattern};
 pub use trial::{Plan, plan};
 

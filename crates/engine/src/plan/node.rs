@@ -241,6 +241,21 @@ impl IndexScan {
 }
 
 impl Node {
+    /// Whether each row takes a bounded number of reads: every key that is read gives one.
+    pub(crate) fn is_quick(&self) -> bool {
+        match self {
+            Node::Eof | Node::IdHack(_) => true,
+            Node::IndexScan(scan) => {
+                let whole = scan.whole.is_some() || bounds::single_range(&scan.ranges).is_some();
+                whole && scan.filter.is_none() && !scan.is_multikey() && scan.distinct.is_none()
+            }
+            Node::Fetch { filter: None, child } | Node::Project { child, .. } | Node::Limit { child, .. } => {
+                child.is_quick()
+            }
+            _ => false,
+        }
+    }
+
     /// The stage's name in `explain`.
     pub(crate) fn name(&self) -> &'static str {
         match self {

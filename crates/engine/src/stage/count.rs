@@ -39,9 +39,10 @@ impl Stage for Count {
     fn open(self: Arc<Self>, mut input: Rows, _: &Arc<StageContext>) -> Result<Rows> {
         Ok(deferred(move || {
             let mut count = 0_i64;
-            while input.next()?.is_some() {
+            input.each(&mut |_| {
                 count += 1;
-            }
+                Ok(())
+            })?;
             if count == 0 {
                 return Ok(Box::new(NoRows));
             }

@@ -144,31 +144,28 @@ impl Grouping {
         let context = Arc::clone(&self.context);
         let mut table = Table::default();
         let mut key = Vec::new();
-        while let Some(row) = input.next()? {
-            let scope = Scope::new(row.document(), &context.environment);
+        input.each(&mut |document| {
+            let scope = Scope::new(document, &context.environment);
             let id = stage.id.evaluate(&scope)?;
             key.clear();
             key::encode(id.or_null(), context.environment.collator(), &mut key)?;
-            match table.place(&key, &id, &stage, &context)? {
-                Some(at) => {
-                    let bucket = &mut table.buckets[at];
-                    for ((_, field), accumulator) in stage.fields.iter().zip(&mut bucket.accumulators) {
-                        accumulator.add(field.operand(&scope)?)?;
+            let Some(at) = table.place(&key, &id, &stage, &context)? else {
+                let mut operands = RawDocumentBuf::new();
+                append(&mut operands, "_id", id.or_null())?;
+                for (at, (_, field)) in stage.fields.iter().enumerate() {
+                    if let Some(value) = field.operand(&scope)?.get() {
+                        append(&mut operands, &at.to_string(), value)?;
                     }
-                    table.measure(at);
                 }
-                None => {
-                    let mut operands = RawDocumentBuf::new();
-                    append(&mut operands, "_id", id.or_null())?;
-                    for (at, (_, field)) in stage.fields.iter().enumerate() {
-                        if let Some(value) = field.operand(&scope)?.get() {
-                            append(&mut operands, &at.to_string(), value)?;
-                        }
-                    }
-                    table.spill(&key, &operands, &context, 0)?;
-                }
+                return table.spill(&key, &operands, &context, 0);
+            };
+            let bucket = &mut table.buckets[at];
+            for ((_, field), accumulator) in stage.fields.iter().zip(&mut bucket.accumulators) {
+                accumulator.add(field.operand(&scope)?)?;
             }
-        }
+            table.measure(at);
+            Ok(())
+        })?;
         self.finish(table, 0)
     }
 

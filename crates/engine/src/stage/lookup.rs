@@ -22,13 +22,15 @@ pub(super) const STAGE: StageKind = StageKind::new("$lookup", parse);
 /// How large a row may grow on its way; only what comes out of the pipeline is bounded as documents are.
 const MAX_JOINED_BYTES: usize = 100 * 1024 * 1024;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Lookup {
     from: Option<Namespace>,
     fields: Option<(FieldPath, FieldPath)>,
-    variables: Vec<(VariableId, Compiled)>,
+    variables: Arc<Vec<(VariableId, Compiled)>>,
     pipeline: Option<Arc<Pipeline>>,
     target: FieldPath,
+    /// An `$unwind` of the target right behind it: each document gives a row of its own, and whether rows without any stay.
+    unwinding: Option<bool>,
 }
 
 fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec<Arc<dyn Stage>>> {
@@ -62,7 +64,8 @@ fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec
         return Err(Error::failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'"));
     }
     let (variables, pipeline) = parse_pipeline(definitions, stages, from.as_ref(), context)?;
-    Ok(vec![Arc::new(Lookup { from, fields, variables, pipeline, target })])
+    let variables = Arc::new(variables);
+    Ok(vec![Arc::new(Lookup { from, fields, variables, pipeline, target, unwinding: None })])
 }
 
 /// The namespace of a collection to read; names that no collection can have are empty ones, not errors.
@@ -166,6 +169,8 @@ struct Joining {
     input: Rows,
     equality: Option<Equality>,
     constant: Option<Arc<Vec<Row>>>,
+    /// The row that is being unwound, what was found for it, and how much of that was given.
+    unwound: Option<(Row, Arc<Vec<Row>>, usize)>,
 }
 
 /// How the documents with an equal field are found.
@@ -178,7 +183,19 @@ enum Equality {
 
 impl Stage for Lookup {
     fn open(self: Arc<Self>, input: Rows, context: &Arc<StageContext>) -> Result<Rows> {
-        Ok(Box::new(Joining { stage: self, context: Arc::clone(context), input, equality: None, constant: None }))
+        Ok(Box::new(Joining {
+            stage: self,
+            context: Arc::clone(context),
+            input,
+            equality: None,
+            constant: None,
+            unwound: None,
+        }))
+    }
+
+    fn with_unwinding(&self, path: &str, preserve: bool) -> Option<Arc<dyn Stage>> {
+        let fits = self.unwinding.is_none() && self.target.as_str() == path;
+        fits.then(|| Arc::new(Lookup { unwinding: Some(preserve), ..self.clone() }) as Arc<dyn Stage>)
     }
 
     fn reads(&self) -> Vec<Namespace> {
@@ -189,6 +206,9 @@ impl Stage for Lookup {
 
 impl RowSource for Joining {
     fn next(&mut self) -> Result<Option<Row>> {
+        if let Some(preserve) = self.stage.unwinding {
+            return self.next_unwound(preserve);
+        }
         let Some(row) = self.input.next()? else { return Ok(None) };
         let found = self.found(&row)?;
         let mut array = RawArrayBuf::new();
@@ -209,6 +229,32 @@ impl RowSource for Joining {
 }
 
 impl Joining {
+    /// The next row with one document in the place of all.
+    fn next_unwound(&mut self, preserve: bool) -> Result<Option<Row>> {
+        let stage = Arc::clone(&self.stage);
+        let target = stage.target.as_str();
+        loop {
+            if let Some((row, found, given)) = &mut self.unwound
+                && let Some(other) = found.get(*given)
+            {
+                *given += 1;
+                let document = edit::set(row.document(), target, Some(RawBsonRef::Document(other.document())))?;
+                return Ok(Some(row.clone().with_document(document)));
+            }
+            self.unwound = None;
+            let Some(row) = self.input.next()? else { return Ok(None) };
+            let found = self.found(&row)?;
+            if found.is_empty() {
+                if preserve {
+                    let document = edit::set(row.document(), target, None)?;
+                    return Ok(Some(row.with_document(document)));
+                }
+                continue;
+            }
+            self.unwound = Some((row, found, 0));
+        }
+    }
+
     /// The documents that belong to a row.
     fn found(&mut self, row: &Row) -> Result<Arc<Vec<Row>>> {
         let stage = Arc::clone(&self.stage);
@@ -242,7 +288,7 @@ impl Joining {
     fn inner_context(&self, row: &Row) -> Result<Arc<StageContext>> {
         let scope = Scope::new(row.document(), &self.context.environment);
         let mut variables = Vec::new();
-        for (id, expression) in &self.stage.variables {
+        for (id, expression) in self.stage.variables.iter() {
             variables.push((*id, expression.evaluate(&scope)?.into_owned()));
         }
         let context = self.context.with_variables(variables);

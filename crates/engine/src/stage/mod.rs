@@ -71,7 +71,18 @@ pub trait RowSource: Send {
     /// What reading or computing the row refuses.
     fn next(&mut self) -> Result<Option<Row>>;
 
-    /// Whether all of it is a point read, so that no other work need make room for it.
+    /// Shows all remaining documents to someone who keeps none of them: what can, shows them where they lie.
+    ///
+    /// # Errors
+    /// As [`RowSource::next`], and what `see` returns.
+    fn each(&mut self, see: &mut dyn FnMut(&RawDocument) -> Result<()>) -> Result<()> {
+        while let Some(row) = self.next()? {
+            see(row.document())?;
+        }
+        Ok(())
+    }
+
+    /// Whether each row is a few reads away, so that no other work need make room for some of them.
     fn is_quick(&self) -> bool {
         false
     }
@@ -111,6 +122,18 @@ pub trait Stage: Debug + Send + Sync {
     /// The same sort with a limit pulled into it, for a stage that sorts.
     fn with_limit(&self, limit: u64) -> Option<Arc<dyn Stage>> {
         let _ = limit;
+        None
+    }
+
+    /// The path whose array's elements it gives a row for each of, and whether it keeps rows without, for a stage that only
+    /// unwinds.
+    fn unwinds(&self) -> Option<(&str, bool)> {
+        None
+    }
+
+    /// The same stage with an unwinding of the array at a path behind it, for one that makes that array.
+    fn with_unwinding(&self, path: &str, preserve: bool) -> Option<Arc<dyn Stage>> {
+        let _ = (path, preserve);
         None
     }
 
@@ -338,6 +361,13 @@ impl<F: FnOnce() -> Result<Rows> + Send> RowSource for Deferred<F> {
             self.rows = Some(make()?);
         }
         self.rows.as_mut().map_or(Ok(None), |rows| rows.next())
+    }
+
+    fn each(&mut self, see: &mut dyn FnMut(&RawDocument) -> Result<()>) -> Result<()> {
+        if let Some(make) = self.make.take() {
+            self.rows = Some(make()?);
+        }
+        self.rows.as_mut().map_or(Ok(()), |rows| rows.each(see))
     }
 }
 

@@ -290,8 +290,30 @@ impl Pipeline {
         self.open(0, Box::new(NoRows), context)
     }
 
+    /// Puts an `$unwind` into the `$lookup` whose array it takes apart.
+    fn fuse(&mut self) {
+        let mut at = 0;
+        while at + 1 < self.steps.len() {
+            let unwound = self.steps[at + 1]
+                .stage
+                .unwinds()
+                .and_then(|(path, preserve)| Some((self.steps[at].stage.with_unwinding(path, preserve)?, preserve)));
+            if let Some((stage, preserve)) = unwound {
+                self.steps.remove(at + 1);
+                let step = &mut self.steps[at];
+                step.stage = stage;
+                if let RawBson::Document(argument) = &mut step.argument {
+                    let unwinding = bson::rawdoc! { "preserveNullAndEmptyArrays": preserve };
+                    argument.append(bson::raw::cstr!("unwinding"), unwinding);
+                }
+            }
+            at += 1;
+        }
+    }
+
     /// Pulls `$limit` into the `$sort` before it, through stages that keep rows and order.
     fn optimise(&mut self) {
+        self.fuse();
         for at in 0..self.steps.len() {
             if self.steps[at].stage.order().is_none() {
                 continue;

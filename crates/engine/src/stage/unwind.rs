@@ -165,4 +165,8 @@ impl Stage for Unwind {
     fn open(self: Arc<Self>, input: Rows, _: &Arc<StageContext>) -> Result<Rows> {
         Ok(Box::new(Unwinding { stage: self, input, current: None }))
     }
+
+    fn unwinds(&self) -> Option<(&str, bool)> {
+        self.index.is_none().then_some((self.path.as_str(), self.preserve))
+    }
 }

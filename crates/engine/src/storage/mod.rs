@@ -42,7 +42,7 @@ pub use medium::{Folder, Medium, MediumFile, Memory};
 pub use options::{Flush, Options};
 pub use statistics::Statistics;
 pub use ticket::Ticket;
-pub use view::{Direction, Range, Snapshot, View};
+pub use view::{Direction, Range, See, Snapshot, View};
 pub use writer::{Changes, Writer};
 
 /// A place in the log: commits are numbered from 1 without gaps; 0 is before the first.

@@ -65,7 +65,9 @@ impl Generation {
         let size = key.len() + value.as_ref().map_or(0, Bytes::len) + VERSION_OVERHEAD_BYTES;
         self.size_bytes.fetch_add(size, Ordering::Relaxed);
         let version = Version { position, value };
-        match self.entries.get::<[u8]>(&key) {
+        // Most keys are new, which the filter knows without a way through the map.
+        let known = if self.filter.may_have(&key) { self.entries.get::<[u8]>(&key) } else { None };
+        match known {
             None => {
                 self.filter.add(&key);
                 self.entries.insert(Key::new(key), RwLock::new(Versions { newest: version, older: Vec::new() }));

@@ -93,6 +93,11 @@ impl Ticket {
         self.position
     }
 
+    /// A ticket of the same storage for another position, also a future one. It keeps no storage open.
+    pub fn at(&self, position: Position) -> Ticket {
+        Ticket::new(self.progress.clone(), position)
+    }
+
     /// Whether the position is flushed.
     pub fn is_flushed(&self) -> bool {
         self.progress.flushed() >= self.position

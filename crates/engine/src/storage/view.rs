@@ -20,6 +20,9 @@ pub enum Direction {
 /// The entries of a range, in the direction asked for.
 pub type Range<'a> = Box<dyn Iterator<Item = Result<(Bytes, Bytes)>> + Send + 'a>;
 
+/// Looks at an entry; false when no more are wanted.
+pub type See<'s> = dyn FnMut(&[u8], &[u8]) -> Result<bool> + 's;
+
 /// One layer's part of a range: a key with its value, or with `None` where the layer deletes it.
 pub(super) type Source<'a> = Box<dyn Iterator<Item = Result<Layered>> + Send + 'a>;
 
@@ -33,6 +36,17 @@ pub trait View: Sync {
 
     /// The entries between two bounds. A range whose lower bound lies beyond its upper bound is empty.
     fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction) -> Result<Range<'_>>;
+
+    /// Shows the entries between two bounds where they lie, for readers that keep few of them, until `see` says no.
+    fn scan(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction, see: &mut See<'_>) -> Result<()> {
+        for entry in self.range(from, to, direction)? {
+            let (key, value) = entry?;
+            if !see(&key, &value)? {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Published data as of one position. It stays as it is, whatever is written or folded meanwhile.
@@ -56,6 +70,10 @@ impl View for Snapshot {
 
     fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction) -> Result<Range<'_>> {
         self.0.range_at(from, to, direction, self.0.position)
+    }
+
+    fn scan(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction, see: &mut See<'_>) -> Result<()> {
+        self.0.scan_at(from, to, direction, self.0.position, see)
     }
 }
 
@@ -98,6 +116,56 @@ impl State {
         }
         Ok(if sources.is_empty() { tables } else { merge(sources, tables, direction) })
     }
+
+    /// As [`State::range_at`], but what lies in the tables is not copied.
+    fn scan_at(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        direction: Direction,
+        position: Position,
+        see: &mut See<'_>,
+    ) -> Result<()> {
+        if is_empty(from, to) {
+            return Ok(());
+        }
+        let mut sources: Vec<Source<'_>> = Vec::with_capacity(self.generations.len());
+        for generation in &self.generations {
+            if !generation.is_empty() {
+                sources.push(Box::new(generation.range(from, to, direction, position).map(Ok)));
+            }
+        }
+        let mut above = Merge::new(sources, direction);
+        let mut head = above.pop().transpose()?;
+        let mut wanted = true;
+        self.tables.scan(from, to, direction, &mut |key, value| {
+            while let Some((own, own_value)) = &head {
+                let order = match direction {
+                    Direction::Forward => own[..].cmp(key),
+                    Direction::Backward => key.cmp(own),
+                };
+                if order.is_gt() {
+                    break;
+                }
+                if let Some(own_value) = own_value {
+                    wanted = see(own, own_value)?;
+                }
+                head = above.pop().transpose()?;
+                if !wanted || order.is_eq() {
+                    return Ok(wanted);
+                }
+            }
+            wanted = see(key, value)?;
+            Ok(wanted)
+        })?;
+        while let (true, Some((own, own_value))) = (wanted, &head) {
+            if let Some(own_value) = own_value {
+                wanted = see(own, own_value)?;
+            }
+            head = above.pop().transpose()?;
+        }
+        Ok(())
+    }
 }
 
 /// Whether no key can lie between two bounds (`BTreeMap::range` and its kin panic on some of these).
@@ -112,8 +180,7 @@ pub(super) fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
 /// Lays sources, newest first, over a base: for each key the newest says what it is.
 pub(super) fn merge<'a>(mut sources: Vec<Source<'a>>, base: Range<'a>, direction: Direction) -> Range<'a> {
     sources.push(Box::new(base.map(|entry| entry.map(|(key, value)| (key, Some(value))))));
-    let heads = sources.iter_mut().map(Iterator::next).collect();
-    Box::new(Merge { sources, heads, direction })
+    Box::new(Merge::new(sources, direction))
 }
 
 struct Merge<'a> {
@@ -123,7 +190,31 @@ struct Merge<'a> {
     direction: Direction,
 }
 
-impl Merge<'_> {
+impl<'a> Merge<'a> {
+    /// The merge of sources, newest first.
+    fn new(mut sources: Vec<Source<'a>>, direction: Direction) -> Merge<'a> {
+        let heads = sources.iter_mut().map(Iterator::next).collect();
+        Merge { sources, heads, direction }
+    }
+
+    /// The next key with what its newest source says of it.
+    fn pop(&mut self) -> Option<Result<Layered>> {
+        let first = self.first()?;
+        let (key, value) = match self.take(first)? {
+            Ok(entry) => entry,
+            Err(error) => {
+                self.heads.clear();
+                return Some(Err(error));
+            }
+        };
+        for older in first + 1..self.heads.len() {
+            if matches!(&self.heads[older], Some(Ok((other, _))) if *other == key) {
+                self.take(older);
+            }
+        }
+        Some(Ok((key, value)))
+    }
+
     /// The source whose head comes first; among equal keys, the newest source. A failed source comes before all.
     fn first(&self) -> Option<usize> {
         let mut best: Option<(usize, &Bytes)> = None;
@@ -158,21 +249,10 @@ impl Iterator for Merge<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let first = self.first()?;
-            let (key, value) = match self.take(first)? {
-                Ok(entry) => entry,
-                Err(error) => {
-                    self.heads.clear();
-                    return Some(Err(error));
-                }
-            };
-            for older in first + 1..self.heads.len() {
-                if matches!(&self.heads[older], Some(Ok((other, _))) if *other == key) {
-                    self.take(older);
-                }
-            }
-            if let Some(value) = value {
-                return Some(Ok((key, value)));
+            match self.pop()? {
+                Ok((key, Some(value))) => return Some(Ok((key, value))),
+                Ok((_, None)) => {}
+                Err(error) => return Some(Err(error)),
             }
         }
     }

@@ -70,6 +70,11 @@ impl Writer<'_> {
         }))
     }
 
+    /// Gives the lock to the one who has waited longest for it, if anybody does: for holders that come back at once.
+    pub fn hand_over(self) {
+        MutexGuard::unlock_fair(self.writing);
+    }
+
     /// The position of the last executed commit.
     pub fn position(&self) -> Position {
         self.writing.position

@@ -9,9 +9,9 @@ use crate::keyspace;
 use crate::plan::IndexKind;
 use crate::plan::bounds::{self, Check, FieldRanges};
 use crate::plan::node::IndexScan;
+use crate::plan::seen::Seen;
 use bson::{RawBson, RawDocumentBuf};
 use bytes::Bytes;
-use std::collections::HashSet;
 
 /// The length of a record key that is not an encoded `_id`.
 const RECORD_NUMBER_BYTES: usize = 8;
@@ -32,7 +32,7 @@ pub(super) struct KeyScan {
     makes_documents: bool,
     distinct: Option<usize>,
     /// The records seen, where a record may have several keys.
-    seen: Option<HashSet<Bytes>>,
+    seen: Option<Seen>,
 }
 
 impl KeyScan {
@@ -58,7 +58,7 @@ impl KeyScan {
             filter: scan.filter.clone(),
             makes_documents: scan.covers && settings.makes_documents,
             distinct: scan.distinct,
-            seen: (scan.is_multikey() || scan.index.spec.wildcard().is_some()).then(HashSet::new),
+            seen: (scan.is_multikey() || scan.index.spec.wildcard().is_some()).then(Seen::default),
         }
     }
 
@@ -129,7 +129,7 @@ impl Work for KeyScan {
         let (key, record) = self.split(&rest, value)?;
         if let Some(seen) = &mut self.seen {
             counters.duplicates_tested += 1;
-            if !seen.insert(record.clone()) {
+            if !seen.insert(&record)? {
                 counters.duplicates_dropped += 1;
                 return Ok(State::NeedTime);
             }

@@ -5,21 +5,22 @@ use crate::error::{Error, Result};
 use crate::key;
 use crate::plan::node::Node;
 use crate::plan::order::{merge_fields, scan_below};
+use crate::plan::seen::Seen;
 use crate::plan::sort::SortPattern;
 use bytes::Bytes;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::BinaryHeap;
 
 /// Several scans, one after the other, each record once.
 pub(super) struct Union {
     children: Vec<Running>,
     current: usize,
-    seen: HashSet<Bytes>,
+    seen: Seen,
 }
 
 impl Union {
     pub(super) fn new(children: Vec<Running>) -> Union {
-        Union { children, current: 0, seen: HashSet::new() }
+        Union { children, current: 0, seen: Seen::default() }
     }
 }
 
@@ -29,7 +30,7 @@ impl Work for Union {
         match child.step(cx)? {
             State::Row(member) => {
                 counters.duplicates_tested += 1;
-                if self.seen.insert(member.record.clone()) {
+                if self.seen.insert(&member.record)? {
                     return Ok(State::Row(member));
                 }
                 counters.duplicates_dropped += 1;
@@ -61,7 +62,7 @@ pub(super) struct Merge {
     pending: Vec<usize>,
     heads: BinaryHeap<Reverse<(Bytes, usize)>>,
     rows: Vec<Option<Box<Member>>>,
-    seen: HashSet<Bytes>,
+    seen: Seen,
 }
 
 /// Where a sort's fields are in the keys of a scan.
@@ -86,7 +87,7 @@ impl Merge {
             pending: (0..children.len()).rev().collect(),
             heads: BinaryHeap::with_capacity(children.len()),
             rows: children.iter().map(|_| None).collect(),
-            seen: HashSet::new(),
+            seen: Seen::default(),
             children,
         }
     }
@@ -135,7 +136,7 @@ impl Work for Merge {
         self.pending.push(number);
         let mut member = self.rows[number].take().expect("each head has its row");
         counters.duplicates_tested += 1;
-        if !self.seen.insert(member.record.clone()) {
+        if !self.seen.insert(&member.record)? {
             counters.duplicates_dropped += 1;
             return Ok(State::NeedTime);
         }

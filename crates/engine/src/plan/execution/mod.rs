@@ -22,7 +22,7 @@ use crate::expression::Environment;
 use crate::filter::Filter;
 use crate::monitor::Monitor;
 use crate::storage::View;
-use bson::rawdoc;
+use bson::{RawDocument, rawdoc};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -61,6 +61,18 @@ pub(crate) enum State {
     End,
 }
 
+/// Looks at a record's key and its document; false when no more are wanted.
+pub(crate) type See<'s> = dyn FnMut(&[u8], &RawDocument) -> Result<bool> + 's;
+
+/// How showing rows ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// There may be more.
+    Some,
+    /// There are no more, or no more are wanted.
+    All,
+}
+
 /// What stages see while they work.
 pub(crate) struct Cx<'v> {
     pub(crate) view: &'v dyn View,
@@ -68,6 +80,8 @@ pub(crate) struct Cx<'v> {
     pub(crate) generation: u64,
     /// Whom to tell what was looked at.
     pub(crate) monitor: Option<&'v Monitor>,
+    /// Whether a step may do as much as showing some rows: not where steps are counted against other plans'.
+    pub(crate) in_bulk: bool,
 }
 
 impl Cx<'_> {
@@ -112,6 +126,13 @@ pub(crate) trait Work: Send {
     /// One step.
     fn step(&mut self, cx: &Cx<'_>, counters: &mut Counters) -> Result<State>;
 
+    /// Shows the remaining rows without making them, `most` looked at or until `see` says no; `None` when the stage can't
+    /// and must be stepped.
+    fn show(&mut self, cx: &Cx<'_>, counters: &mut Counters, most: usize, see: &mut See<'_>) -> Result<Option<Shown>> {
+        let _ = (cx, counters, most, see);
+        Ok(None)
+    }
+
     /// The stages below.
     fn children(&self) -> Vec<&Running> {
         Vec::new()
@@ -145,6 +166,16 @@ impl Running {
             State::End => self.counters.is_eof = true,
         }
         Ok(state)
+    }
+
+    /// Shows the remaining rows where the stage can.
+    pub(crate) fn show(&mut self, cx: &Cx<'_>, most: usize, see: &mut See<'_>) -> Result<Option<Shown>> {
+        if self.counters.is_eof {
+            return Ok(Some(Shown::All));
+        }
+        let shown = self.work.show(cx, &mut self.counters, most, see)?;
+        self.counters.is_eof = shown == Some(Shown::All);
+        Ok(shown)
     }
 
     /// The stages below.
@@ -265,14 +296,30 @@ impl Execution {
         if let Some(row) = self.ready.pop_front() {
             return Ok(Polled::Row(row));
         }
+        let monitor = self.monitor.as_deref();
+        let cx = Cx { view, environment: &self.environment, generation: self.generation, monitor, in_bulk: true };
         for _ in 0..steps {
-            match self.step(view)? {
+            match self.root.step(&cx)? {
                 State::Row(member) => return self.row(*member).map(Polled::Row),
                 State::NeedTime => {}
                 State::End => return Ok(Polled::End),
             }
         }
         Ok(Polled::Pending)
+    }
+
+    /// Shows the remaining rows' documents where they lie, some at a time; `None` when this plan gives rows only by
+    /// [`Execution::poll`].
+    ///
+    /// # Errors
+    /// As [`Execution::next`], and what `see` returns.
+    pub fn show(&mut self, view: &dyn View, see: &mut dyn FnMut(&RawDocument) -> Result<()>) -> Result<Option<Shown>> {
+        if !self.ready.is_empty() || self.sort_values.is_some() {
+            return Ok(None);
+        }
+        let monitor = self.monitor.as_deref();
+        let cx = Cx { view, environment: &self.environment, generation: self.generation, monitor, in_bulk: true };
+        self.root.show(&cx, SHOWN_AT_ONCE, &mut |_, document| see(document).map(|()| true))
     }
 
     /// Lets go of the view: what was read ahead is thrown away, and the next call may bring a newer one.
@@ -309,6 +356,16 @@ impl Execution {
         self.root.total(&|counters| counters.docs_examined)
     }
 
+    /// Whether the records are read one after the other, in their own order.
+    pub(crate) fn is_record_scan(&self) -> bool {
+        matches!(*self.node, Node::CollScan(_))
+    }
+
+    /// Whether each row takes a bounded number of reads: every key that is read gives one.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.node.is_quick()
+    }
+
     /// Whether a stage sorts in memory.
     pub fn has_sort(&self) -> bool {
         self.node.any(&|node| matches!(node, Node::Sort { .. }))
@@ -316,7 +373,7 @@ impl Execution {
 
     pub(crate) fn step(&mut self, view: &dyn View) -> Result<State> {
         let monitor = self.monitor.as_deref();
-        let cx = Cx { view, environment: &self.environment, generation: self.generation, monitor };
+        let cx = Cx { view, environment: &self.environment, generation: self.generation, monitor, in_bulk: false };
         self.root.step(&cx)
     }
 
@@ -337,5 +394,8 @@ impl Execution {
         Ok(row)
     }
 }
+
+/// The records that are looked at between two looks at the clock.
+pub(crate) const SHOWN_AT_ONCE: usize = 512;
 
 const EMPTY_DOCUMENT: &[u8] = &[5, 0, 0, 0, 0];

@@ -1,6 +1,6 @@
 //! Stages that read records: all of them, a range of them, or one.
 
-use super::{Counters, Cx, Member, State, Work};
+use super::{Counters, Cx, Member, See, Shown, State, Work};
 use crate::error::Result;
 use crate::filter::Filter;
 use crate::keyspace;
@@ -54,13 +54,48 @@ impl Chunks {
 
     fn take(&mut self) -> Option<(Bytes, Bytes)> {
         let entry = self.ahead.next()?;
-        let passed = Bound::Excluded(entry.0.to_vec());
-        if self.backward {
-            self.high = passed
-        } else {
-            self.low = passed
-        }
+        self.pass(&entry.0);
         Some(entry)
+    }
+
+    /// Remembers the last key that was given.
+    fn pass(&mut self, key: &[u8]) {
+        let end = if self.backward { &mut self.high } else { &mut self.low };
+        match end {
+            Bound::Excluded(passed) => {
+                passed.clear();
+                passed.extend_from_slice(key);
+            }
+            end => *end = Bound::Excluded(key.to_vec()),
+        }
+    }
+
+    /// Shows the entries that are left, `most` at most or until `see` says no, where they lie.
+    fn show(&mut self, cx: &Cx<'_>, most: usize, see: &mut dyn FnMut(&[u8], &[u8]) -> Result<bool>) -> Result<Shown> {
+        while let Some((key, value)) = self.take() {
+            if !see(&key, &value)? {
+                return Ok(Shown::All);
+            }
+        }
+        if self.is_exhausted {
+            return Ok(Shown::All);
+        }
+        let direction = if self.backward { Direction::Backward } else { Direction::Forward };
+        let (low, high) = (self.low.as_ref().map(|key| &key[..]), self.high.as_ref().map(|key| &key[..]));
+        let (mut seen, mut wanted, mut last) = (0, true, Vec::new());
+        cx.view.scan(low, high, direction, &mut |key, value| {
+            seen += 1;
+            wanted = see(key, value)?;
+            if seen == most {
+                last.extend_from_slice(key);
+            }
+            Ok(wanted && seen < most)
+        })?;
+        self.is_exhausted = seen < most;
+        if !last.is_empty() {
+            self.pass(&last);
+        }
+        Ok(if wanted && seen == most { Shown::Some } else { Shown::All })
     }
 
     fn read(&mut self, cx: &Cx<'_>) -> Result<()> {
@@ -163,6 +198,35 @@ impl Work for RecordScan {
         let record = key.slice(keyspace::RECORD_PREFIX_BYTES..);
         let generation = cx.generation;
         Ok(State::Row(Box::new(Member { record, document: Some(document), key: None, sort_key: None, generation })))
+    }
+
+    fn show(&mut self, cx: &Cx<'_>, counters: &mut Counters, most: usize, see: &mut See<'_>) -> Result<Option<Shown>> {
+        loop {
+            let Some(chunks) = &mut self.current else {
+                let Some((low, high)) = self.ranges.next() else { return Ok(Some(Shown::All)) };
+                self.current = Some(Chunks::new(low, high, self.backward));
+                continue;
+            };
+            let mut wanted = true;
+            let filter = &self.filter;
+            let shown = chunks.show(cx, most, &mut |key, value| {
+                counters.works += 1;
+                cx.count_document(counters);
+                let document = RawDocument::from_bytes(value)?;
+                if let Some(filter) = filter
+                    && !filter.matches(document, cx.environment)?
+                {
+                    return Ok(true);
+                }
+                counters.advanced += 1;
+                wanted = see(&key[keyspace::RECORD_PREFIX_BYTES..], document)?;
+                Ok(wanted)
+            })?;
+            if shown == Shown::Some || !wanted || self.ranges.as_slice().is_empty() {
+                return Ok(Some(shown));
+            }
+            self.current = None;
+        }
     }
 
     fn release(&mut self) {

@@ -1,6 +1,6 @@
 //! Stages that only pass rows on, or not.
 
-use super::{Counters, Cx, Running, State, Work};
+use super::{Counters, Cx, Running, See, Shown, State, Work};
 use crate::error::Result;
 
 /// No rows.
@@ -18,6 +18,10 @@ pub(super) struct Through(pub(super) Running);
 impl Work for Through {
     fn step(&mut self, cx: &Cx<'_>, _: &mut Counters) -> Result<State> {
         self.0.step(cx)
+    }
+
+    fn show(&mut self, cx: &Cx<'_>, _: &mut Counters, most: usize, see: &mut See<'_>) -> Result<Option<Shown>> {
+        self.0.show(cx, most, see)
     }
 
     fn children(&self) -> Vec<&Running> {
@@ -104,6 +108,13 @@ impl Work for Count {
             counters.counted += 1;
         }
         Ok(state)
+    }
+
+    fn show(&mut self, cx: &Cx<'_>, counters: &mut Counters, most: usize, see: &mut See<'_>) -> Result<Option<Shown>> {
+        self.0.show(cx, most, &mut |record, document| {
+            counters.counted += 1;
+            see(record, document)
+        })
     }
 
     fn children(&self) -> Vec<&Running> {

@@ -3,8 +3,9 @@
 //! With a limit only the first rows are kept. Without one, what grows beyond [`MAX_SORT_BYTES`] goes to the disk in sorted
 //! runs where that is allowed, and is refused where it is not.
 
+use super::simple::Nothing;
 use super::spill::{Run, Runs};
-use super::{Counters, Cx, Member, Running, Settings, State, Work};
+use super::{Counters, Cx, Member, Running, SHOWN_AT_ONCE, Settings, Shown, State, Work};
 use crate::error::{Code, Error, Result};
 use crate::plan::sort::SortPattern;
 use bson::RawDocument;
@@ -80,20 +81,24 @@ impl Sort {
         }
     }
 
-    fn take(&mut self, cx: &Cx<'_>, member: Member, counters: &mut Counters) -> Result<()> {
-        let document = member.document.as_ref().ok_or_else(|| Error::internal("a sorted row has no document"))?;
-        let key = Bytes::from(self.pattern.key(RawDocument::from_bytes(document)?, cx.environment.collator())?);
-        let size = bytes_of(&key, &member);
-        counters.sorted_bytes += size as u64;
-        let row = Sorted { key, number: self.number, member };
+    /// Takes a row that may come out, which is made by `make` only then.
+    fn take(&mut self, key: Vec<u8>, counters: &mut Counters, make: impl FnOnce() -> Member) -> Result<()> {
+        let number = self.number;
         self.number += 1;
         if self.limit > 0 && self.held.len() as u64 >= self.limit {
             let Some(mut greatest) = self.held.peek_mut() else { return Ok(()) };
-            if row < *greatest {
+            // Among equals the earlier one stays.
+            if key[..] < greatest.key[..] {
+                let row = Sorted { key: Bytes::from(key), number, member: make() };
+                let size = bytes_of(&row.key, &row.member);
+                counters.sorted_bytes += size as u64;
                 self.held_bytes = self.held_bytes + size - bytes_of(&greatest.key, &greatest.member);
                 *greatest = row;
             }
         } else {
+            let row = Sorted { key: Bytes::from(key), number, member: make() };
+            let size = bytes_of(&row.key, &row.member);
+            counters.sorted_bytes += size as u64;
             self.held_bytes += size;
             self.held.push(row);
         }
@@ -101,6 +106,25 @@ impl Sort {
             self.spill(counters)?;
         }
         Ok(())
+    }
+
+    /// Takes what the child shows; `None` when it must be stepped.
+    fn take_shown(&mut self, cx: &Cx<'_>, counters: &mut Counters) -> Result<Option<Shown>> {
+        let mut child = std::mem::replace(&mut self.child, Running::new(Nothing));
+        let pattern = self.pattern.clone();
+        let shown = child.show(cx, SHOWN_AT_ONCE, &mut |record, document| {
+            let key = pattern.key(document, cx.environment.collator())?;
+            self.take(key, counters, || Member {
+                record: Bytes::copy_from_slice(record),
+                document: Some(Bytes::copy_from_slice(document.as_bytes())),
+                key: None,
+                sort_key: None,
+                generation: cx.generation,
+            })?;
+            Ok(true)
+        });
+        self.child = child;
+        shown
     }
 
     fn spill(&mut self, counters: &mut Counters) -> Result<()> {
@@ -152,8 +176,23 @@ impl Work for Sort {
                 None => State::End,
             });
         }
+        if cx.in_bulk {
+            match self.take_shown(cx, counters)? {
+                Some(Shown::Some) => return Ok(State::NeedTime),
+                Some(Shown::All) => {
+                    self.output = Some(self.finish(counters)?);
+                    return Ok(State::NeedTime);
+                }
+                None => {}
+            }
+        }
         match self.child.step(cx)? {
-            State::Row(member) => self.take(cx, *member, counters)?,
+            State::Row(member) => {
+                let document = member.document.as_ref();
+                let document = document.ok_or_else(|| Error::internal("a sorted row has no document"))?;
+                let key = self.pattern.key(RawDocument::from_bytes(document)?, cx.environment.collator())?;
+                self.take(key, counters, || *member)?;
+            }
             State::NeedTime => {}
             State::End => self.output = Some(self.finish(counters)?),
         }

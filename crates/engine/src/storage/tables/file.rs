@@ -11,7 +11,7 @@
 use super::{Reached, TableView, Tables};
 use crate::error::{Code, Error, Result};
 use crate::storage::medium::MediumFile;
-use crate::storage::view::{Direction, Range};
+use crate::storage::view::{Direction, Range, See};
 use crate::storage::{Flush, Options};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -213,6 +213,21 @@ impl TableView for FileView {
             Direction::Forward => Box::new(entries),
             Direction::Backward => Box::new(entries.rev()),
         })
+    }
+
+    fn scan(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction, see: &mut See<'_>) -> Result<()> {
+        let mut entries = self.entries.range::<&[u8]>((from, to)).map_err(failed)?;
+        loop {
+            let entry = match direction {
+                Direction::Forward => entries.next(),
+                Direction::Backward => entries.next_back(),
+            };
+            let Some(entry) = entry else { return Ok(()) };
+            let (key, value) = entry.map_err(failed)?;
+            if !see(key.value(), value.value())? {
+                return Ok(());
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@ pub(super) mod file;
 pub(super) mod memory;
 
 use super::Position;
-use super::view::{Direction, Range};
+use super::view::{Direction, Range, See};
 use crate::error::Result;
 use bytes::Bytes;
 use std::ops::Bound;
@@ -42,4 +42,15 @@ pub(super) trait TableView: Send + Sync {
 
     /// The caller made sure that the range isn't inverted.
     fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction) -> Result<Range<'_>>;
+
+    /// Shows the entries of a range where they lie, until `see` says no.
+    fn scan(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction, see: &mut See<'_>) -> Result<()> {
+        for entry in self.range(from, to, direction)? {
+            let (key, value) = entry?;
+            if !see(&key, &value)? {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
