@@ -14,7 +14,7 @@ use crate::error::{Code, Error, Result};
 use crate::event::{EventKind, read_note};
 use crate::filter::Filter;
 use crate::namespace::Namespace;
-use crate::stage::RowSource;
+use crate::stage::{RowSource, Rows};
 use crate::storage;
 use crate::storage::{LogReader, Position, Record, View};
 use crate::watch::{Area, Delivered, Found, Interest, Seat, choose_equality};
@@ -427,6 +427,34 @@ impl Drop for ChangeStream {
     }
 }
 
+/// The rows of a stream's pipeline, which must leave each event's resume token as it is.
+pub(crate) struct Resumable {
+    rows: Rows,
+    reached: Reached,
+}
+
+impl Resumable {
+    /// Rows of a pipeline over the stream that has reached so far.
+    pub(crate) fn new(rows: Rows, reached: Reached) -> Resumable {
+        Resumable { rows, reached }
+    }
+}
+
+impl RowSource for Resumable {
+    fn next(&mut self) -> Result<Option<Row>> {
+        let Some(row) = self.rows.next()? else { return Ok(None) };
+        let token = self.reached.0.lock().token.to_document();
+        if get(row.document(), "_id")? == Some(RawBsonRef::Document(&token)) {
+            return Ok(Some(row));
+        }
+        Err(Error::new(
+            Code::CHANGE_STREAM_FATAL_ERROR,
+            "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. \
+             Modifying the _id field of an event makes it impossible to resume the stream from that point: leave it",
+        ))
+    }
+}
+
 impl ChangeStream {
     /// Looks at what comes next; false when it has caught up.
     fn advance(&mut self) -> Result<bool> {
@@ -629,8 +657,13 @@ impl ChangeStream {
         if !wanted {
             return Ok(());
         }
-        let lookup = kind == EventKind::Update && self.options.full_document == FullDocument::UpdateLookup;
-        let image = if lookup { self.current(key)? } else { record.image(number).cloned() };
+        let is_update = kind == EventKind::Update;
+        let image = match self.options.full_document {
+            FullDocument::UpdateLookup if is_update => self.current(key)?,
+            // The log would have it, but images are promised only where the collection keeps them.
+            _ if is_update && get(event, "pre")?.is_none() => None,
+            _ => record.image(number).cloned(),
+        };
         let image = image.as_deref().map(RawDocument::from_bytes).transpose()?;
         match image {
             Some(image) => append(shown, "fullDocument", RawBsonRef::Document(image)),
@@ -705,7 +738,7 @@ impl ChangeStream {
             let (db, coll) = to.split_once('.').ok_or_else(broken)?;
             append(&mut shown, "to", RawBsonRef::Document(&rawdoc! { "db": db, "coll": coll }))?;
         }
-        if self.options.show_expanded_events && !always {
+        if self.options.show_expanded_events && (!always || first == "renameCollection") {
             append(&mut shown, "operationDescription", RawBsonRef::Document(&description_of(first, detail)?))?;
         }
         Ok(Some(shown))
@@ -736,6 +769,14 @@ impl ChangeStream {
 fn description_of(kind: &str, detail: &RawDocument) -> Result<RawDocumentBuf> {
     let mut description = RawDocumentBuf::new();
     match kind {
+        "renameCollection" => {
+            let to = detail.get_str("to").map_err(|_| broken())?;
+            let (db, coll) = to.split_once('.').ok_or_else(broken)?;
+            append(&mut description, "to", RawBsonRef::Document(&rawdoc! { "db": db, "coll": coll }))?;
+            if let Some(target) = get(detail, "dropTarget")? {
+                append(&mut description, "dropTarget", target)?;
+            }
+        }
         "createIndexes" | "dropIndexes" => {
             if let Some(index) = get(detail, "index")? {
                 let mut indexes = bson::RawArrayBuf::new();

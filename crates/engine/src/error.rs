@@ -289,6 +289,7 @@ codes! {
     UNSUPPORTED_OP_QUERY_COMMAND 352 "UnsupportedOpQueryCommand"
     COLLECTION_UUID_MISMATCH 361 "CollectionUUIDMismatch"
     REAUTHENTICATION_REQUIRED 391 "ReauthenticationRequired"
+    SOCKET_EXCEPTION 9001 "SocketException"
     NOT_WRITABLE_PRIMARY 10107 "NotWritablePrimary"
     BSON_OBJECT_TOO_LARGE 10334 "BSONObjectTooLarge"
     DUPLICATE_KEY 11000 "DuplicateKey"

@@ -72,6 +72,9 @@ pub(crate) struct Arguments {
     /// Log lines for people or as JSON (default: human)
     #[arg(long, value_name = "FORMAT", env = "SHEAF_LOG_FORMAT")]
     log_format: Option<Format>,
+    /// Enable configureFailPoint, for drivers' own tests
+    #[arg(long, hide = true, env = "SHEAF_ENABLE_TEST_COMMANDS")]
+    enable_test_commands: bool,
     /// What is logged, e.g. info or wire=debug,engine=info (default: info)
     #[arg(long, value_name = "FILTER", env = "SHEAF_LOG")]
     log_level: Option<String>,
@@ -193,6 +196,7 @@ impl Arguments {
             advertise: self.advertise.clone(),
             set_name: self.set_name.clone().unwrap_or(default.set_name),
             max_connections: self.max_connections.unwrap_or(default.max_connections),
+            test_commands: self.enable_test_commands,
             arguments: std::env::args().collect(),
             ..Config::default()
         }

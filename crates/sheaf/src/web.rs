@@ -19,6 +19,7 @@ const DEFAULT_BIND: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 /// The flags of the HTTP API; in the configuration file, the table `[http]`.
 #[derive(Args, Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[group(id = "http")]
 pub(crate) struct Arguments {
     /// Serve the HTTP API of commerce and social on this port (0 takes any free one)
     #[arg(long, value_name = "N", env = "SHEAF_HTTP_PORT")]

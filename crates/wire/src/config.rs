@@ -27,6 +27,8 @@ pub struct Config {
     pub write_timeout: Duration,
     /// How long running operations may take to finish once the server stops.
     pub stop_timeout: Duration,
+    /// Whether there is `configureFailPoint`, by which drivers' tests make commands fail. Never in production.
+    pub test_commands: bool,
     /// The command line, for `getCmdLineOpts`.
     pub arguments: Vec<String>,
 }
@@ -44,6 +46,7 @@ impl Default for Config {
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(60),
             stop_timeout: Duration::from_secs(10),
+            test_commands: false,
             arguments: Vec::new(),
         }
     }

@@ -34,6 +34,8 @@ const SLOWEST_BYTES_PER_SECOND: usize = 64 * 1024;
 pub(crate) enum Closing {
     /// The peer ended it between two requests.
     Peer,
+    /// A fail point closes it.
+    Fail,
     /// The server stops.
     Stopping,
     /// The peer's bytes can't be understood.
@@ -50,6 +52,7 @@ impl fmt::Display for Closing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Closing::Peer => write!(f, "the peer closed it"),
+            Closing::Fail => write!(f, "a fail point closes it"),
             Closing::Stopping => write!(f, "the server stops"),
             Closing::Fault(fault) => write!(f, "{fault}"),
             Closing::Cut => write!(f, "the peer closed it within a message"),
@@ -114,7 +117,7 @@ pub(crate) async fn serve(registered: &Registered, stream: Stream) {
     let mut connection = Connection { shared, stream: Some(stream), buffer: BytesMut::new(), client };
     let closing = connection.run().await;
     match &closing {
-        Closing::Peer | Closing::Stopping => tracing::debug!(connection = id, reason = %closing, "connection ended"),
+        Closing::Peer | Closing::Stopping | Closing::Fail => tracing::debug!(connection = id, reason = %closing, "connection ended"),
         _ => tracing::warn!(
             connection = id,
             remote = %connection.client.info.remote,
@@ -176,6 +179,9 @@ impl Connection {
             *lent.stream.lock() = self.stream.take();
             let answer = command::serve(&self.shared, &mut self.client, message, response_to).await;
             self.stream = lent.stream.lock().take();
+            if answer.closes {
+                return Err(Closing::Fail);
+            }
             let Some(reply) = answer.frame else { return Ok(()) };
             self.write(&reply).await?;
             if !answer.more_to_come {

@@ -19,6 +19,7 @@ mod bson;
 pub mod command;
 mod config;
 mod connection;
+mod fail_points;
 pub mod frame;
 mod message;
 mod operation;

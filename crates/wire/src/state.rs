@@ -2,6 +2,7 @@
 
 use crate::auth::{Name, Users};
 use crate::config::Config;
+use crate::fail_points::FailPoints;
 use crate::operation::Operation;
 use crate::profiler::Profiler;
 use crate::session::Sessions;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) profiler: Profiler,
     pub(crate) usage: Usage,
+    /// Where test commands are enabled.
+    pub(crate) fail_points: Option<FailPoints>,
     /// Whether clients must authenticate.
     pub(crate) requires_auth: bool,
     pub(crate) started: Instant,
@@ -56,6 +59,7 @@ impl Shared {
         Ok(Shared {
             profiler: Profiler::default(),
             usage: Usage::default(),
+            fail_points: config.test_commands.then(FailPoints::default),
             requires_auth: config.requires_auth(),
             started: Instant::now(),
             process_id: ObjectId::new(),
@@ -63,7 +67,7 @@ impl Shared {
             sessions: Sessions::default(),
             users: Users::load(engine.clone())?,
             engine,
-            parameters: RwLock::new(crate::command::parameters::defaults()),
+            parameters: RwLock::new(crate::command::parameters::defaults(config.test_commands)),
             request_memory: Arc::new(Semaphore::new(config.request_memory_bytes / BUDGET_UNIT_BYTES)),
             stopping: AtomicBool::new(false),
             stop: Notify::new(),

@@ -103,6 +103,9 @@ impl IndexSpec {
         if self.fields[0].path == "_id" && self.fields.len() == 1 {
             self.check_id(options)?;
         }
+        if options.names.contains(&"clustered") && !self.is_id() {
+            return Err(cannot("only the index on _id can be clustered, and only when its collection is created"));
+        }
         if self.sparse && self.partial.is_some() {
             return Err(cannot("cannot mix \"partialFilterExpression\" and \"sparse\" options"));
         }

@@ -9,7 +9,7 @@ use super::reading::Reading;
 use super::scan::Wanted;
 use super::{Count, Distinct};
 use crate::catalog::Collection;
-use crate::changestream::{BeforeChange, ChangeStreamOptions, FullDocument, Scope, Start};
+use crate::changestream::{BeforeChange, ChangeStreamOptions, FullDocument, Resumable, Scope, Start};
 use crate::context::Context;
 use crate::cursor::{Batch, Cursor, DEFAULT_FIRST_BATCH, Tailing};
 use crate::database::{Engine, Inner};
@@ -210,7 +210,8 @@ impl Inner {
         }
         let seen = options.start.fragments_seen();
         let (stream, reached) = self.change_stream(options, &prepared.pipeline.leading().filters)?;
-        let mut rows = prepared.pipeline.open(0, Box::new(stream), &prepared.stages)?;
+        let rows = prepared.pipeline.open(0, Box::new(stream), &prepared.stages)?;
+        let mut rows: Rows = Box::new(Resumable::new(rows, reached.clone()));
         if splits {
             rows = Box::new(Splitter::new(rows, seen));
         }
@@ -259,15 +260,24 @@ impl Inner {
         }
         let (query, steps) = prepared.collections.leading_query(&pipeline, &prepared.stages, aggregate.hint.clone())?;
         let explained = self.explain_plan(context, &namespace, &query, verbosity)?;
-        if steps == pipeline.len() {
-            return Ok(explained);
+        let hash = super::shape::query_shape_hash(&namespace, &pipeline.documents(0)?)?;
+        let mut shown = RawDocumentBuf::new();
+        for field in &explained {
+            let (name, value) = field?;
+            if name.as_str() != "queryShapeHash" {
+                append(&mut shown, name.as_str(), value)?;
+            }
         }
-        let mut stages = RawArrayBuf::new();
-        stages.push(rawdoc! { "$cursor": explained });
-        for stage in pipeline.documents(steps)? {
-            stages.push(stage);
+        if steps < pipeline.len() {
+            let mut stages = RawArrayBuf::new();
+            stages.push(rawdoc! { "$cursor": shown });
+            for stage in pipeline.documents(steps)? {
+                stages.push(stage);
+            }
+            shown = rawdoc! { "stages": stages };
         }
-        Ok(rawdoc! { "stages": stages })
+        append(&mut shown, "queryShapeHash", RawBsonRef::String(&hash))?;
+        Ok(shown)
     }
 }
 

@@ -51,13 +51,13 @@ impl Engine {
     pub fn create(&self, context: &Context, create: &Create) -> Result<Written<()>> {
         self.inner.write(context, |statement| {
             if let Some(existing) = statement.catalog.get(&create.namespace) {
-                if existing.options == create.options {
+                if existing.options == create.options && context.transaction().is_none() {
                     return Ok(());
                 }
                 return Err(Error::new(
                     Code::NAMESPACE_EXISTS,
                     format!(
-                        "namespace {} already exists, but with different options: {}",
+                        "namespace {} already exists, with these options: {}",
                         create.namespace,
                         crate::document::text(&existing.options)
                     ),

@@ -105,7 +105,13 @@ impl Inner {
         namespace: &Namespace,
         specs: &[RawDocumentBuf],
     ) -> Result<Written<CreateIndexesReply>> {
-        let begun = self.write(context, |statement| begin_builds(statement, namespace, specs))?;
+        let begun = self.write(context, |statement| {
+            let begun = begin_builds(statement, namespace, specs)?;
+            if begun.0.before != begun.0.after {
+                self.refuse_in_transaction(context, namespace)?;
+            }
+            Ok(begun)
+        })?;
         let (reply, collection_id, new) = begun.reply;
         if new.is_empty() {
             return Ok(Written { reply, ticket: begun.ticket });
@@ -124,6 +130,16 @@ impl Inner {
             };
         }
         Ok(Written { reply, ticket })
+    }
+
+    /// Refuses a new index in a transaction on a collection that is older than the transaction.
+    fn refuse_in_transaction(&self, context: &Context, namespace: &Namespace) -> Result<()> {
+        if context.transaction().is_none() || self.state().catalog.get(namespace).is_none() {
+            return Ok(());
+        }
+        let message =
+            format!("Cannot create new indexes on existing collection {namespace} in a multi-document transaction.");
+        Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message))
     }
 
     /// Enters all documents into new indexes, then marks the indexes ready.

@@ -24,6 +24,7 @@ mod read;
 mod reading;
 mod reports;
 mod scan;
+mod shape;
 mod sizes;
 mod transaction;
 mod update;

@@ -408,7 +408,8 @@ impl RowSource for Shown {
                 }
             }
         };
-        if let (true, Some(record)) = (self.show_record_id, row.record.as_deref()) {
+        let shows_record = self.show_record_id && self.return_key.is_none();
+        if let (true, Some(record)) = (shows_record, row.record.as_deref()) {
             let number = record.try_into().map(i64::from_be_bytes).unwrap_or_default();
             append(&mut shown, "$recordId", RawBsonRef::Int64(number))?;
         }

@@ -33,6 +33,7 @@ pub use execution::{Execution, Polled, Shown};
 pub use explain::Verbosity;
 pub(crate) use node::Node;
 pub(crate) use seen::Seen;
+pub(crate) use shape::long_hash as shape_hash;
 pub use sort::{Order, SortPattern};
 pub use trial::{Plan, plan};
 

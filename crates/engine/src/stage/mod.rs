@@ -286,7 +286,12 @@ fn unknown(name: &str, in_facet: bool) -> Error {
     if known {
         return Error::new(
             Code::COMMAND_NOT_SUPPORTED,
-            format!("the stage '{name}' is not supported by Sheaf: see COMPAT.md"),
+            match name {
+                "$search" | "$searchMeta" | "$vectorSearch" | "$listSearchIndexes" => {
+                    format!("the stage '{name}' is not supported by Sheaf: there is no search, which MongoDB has on Atlas alone")
+                }
+                _ => format!("the stage '{name}' is not supported by Sheaf: see COMPAT.md"),
+            },
         );
     }
     Error::location(40324, format!("Unrecognized pipeline stage name: '{name}'"))

@@ -97,6 +97,8 @@ pub(super) fn aggregate(ctx: &Context<'_>) -> Result<(Aggregate, bool)> {
         let message = "The 'cursor' option is required, except for aggregate with the explain argument";
         return Err(Error::failed_to_parse(message));
     }
+    refuse_linearizable_write(ctx, arguments.pipeline)?;
+    check_first_stage(ctx, arguments.pipeline)?;
     let batch_size = super::collections::batch_size(ctx, arguments.cursor)?;
     let mut aggregate = Aggregate::new(namespace, arguments.pipeline.to_owned());
     aggregate.variables = to_owned(arguments.variables);
@@ -120,6 +122,56 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     }
     let batch = ctx.shared.engine.aggregate(&context, &aggregate)?;
     write_batch_at(reply, "firstBatch", &batch, ctx.snapshot_time())
+}
+
+/// Refuses to write what was read by a concern that is only for reading.
+fn refuse_linearizable_write(ctx: &Context<'_>, pipeline: &RawArray) -> Result<()> {
+    let concern = ctx.body().get_document("readConcern").and_then(|concern| concern.get_str("level"));
+    let last = pipeline.into_iter().last().and_then(|stage| stage.ok()).and_then(|stage| stage.as_document());
+    let name = last.and_then(|stage| stage.iter().next()?.ok()).map(|field| field.0.as_str());
+    match (concern, name) {
+        (Ok("linearizable"), Some(name @ ("$out" | "$merge"))) => {
+            let message = format!("{name} cannot be used with a 'linearizable' read concern level");
+            Err(Error::new(Code::INVALID_OPTIONS, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Stages that are not part of the stable API, version 1.
+const UNSTABLE: &[&str] = &[
+    "$currentOp",
+    "$indexStats",
+    "$listCatalog",
+    "$listLocalSessions",
+    "$listSessions",
+    "$planCacheStats",
+    "$search",
+    "$searchMeta",
+    "$vectorSearch",
+];
+
+/// Refuses a first stage that the stable API or the read concern does not allow.
+fn check_first_stage(ctx: &Context<'_>, pipeline: &RawArray) -> Result<()> {
+    let first = pipeline.into_iter().next().and_then(|stage| stage.ok()).and_then(|stage| stage.as_document());
+    let Some((name, options)) = first.and_then(|stage| stage.iter().next()?.ok()) else { return Ok(()) };
+    let name = name.as_str();
+    let only_counts = || {
+        let options = options.as_document();
+        options.is_some_and(|options| options.iter().flatten().all(|(name, _)| name.as_str() == "count"))
+    };
+    if ctx.generic.api_strict && (UNSTABLE.contains(&name) || name == "$collStats" && !only_counts()) {
+        let message = format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1");
+        return Err(Error::new(Code::API_STRICT_ERROR, message));
+    }
+    let concern = ctx.body().get_document("readConcern").and_then(|concern| concern.get_str("level"));
+    match concern {
+        Ok(level) if name == "$changeStream" && level != "majority" => {
+            let message = format!("$changeStream cannot be used with a '{level}' read concern, only with 'majority'");
+            Err(Error::new(Code::INVALID_OPTIONS, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a pipeline may hold a stage that reports on the server.

@@ -131,6 +131,20 @@ impl<'a> Field<'a> for Flag {
     }
 }
 
+/// A flag of any type: false for null, zero and false, true for everything else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Truth(pub(crate) bool);
+
+impl<'a> Field<'a> for Truth {
+    fn from_value(path: Path<'_>, value: RawBsonRef<'a>) -> Result<Self> {
+        Ok(Truth(Flag::from_value(path, value).map_or(true, |flag| flag.0)))
+    }
+
+    fn missing(_path: Path<'_>) -> Result<Self> {
+        Ok(Truth(false))
+    }
+}
+
 impl<'a> Field<'a> for bool {
     fn from_value(path: Path<'_>, value: RawBsonRef<'a>) -> Result<Self> {
         value.as_bool().ok_or_else(|| path.wrong_type(value, &["bool"]))
@@ -166,6 +180,7 @@ impl<'a> Field<'a> for f64 {
     fn from_value(path: Path<'_>, value: RawBsonRef<'a>) -> Result<Self> {
         match value {
             RawBsonRef::Double(number) => Ok(number),
+            RawBsonRef::Decimal128(number) => Ok(as_double(number)),
             other => number(other)
                 .map(|number| number as f64)
                 .ok_or_else(|| path.wrong_type(value, &["double", "decimal", "long", "int"])),

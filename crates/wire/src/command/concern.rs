@@ -49,6 +49,11 @@ impl WriteConcern {
         Ok(WriteConcern { unacknowledged, problem })
     }
 
+    /// Why it can't be fulfilled.
+    pub(crate) fn into_problem(self) -> Option<Error> {
+        self.problem
+    }
+
     /// `writeConcernError`, if it can't be fulfilled.
     pub(crate) fn write_error(&self, reply: &mut Writer) {
         let Some(error) = &self.problem else { return };
@@ -117,6 +122,20 @@ fn members(value: RawBsonRef<'_>) -> Result<Option<Error>> {
             _ => Err(wrong()),
         },
     }
+}
+
+/// The level of a concern that has nothing else; none for an empty one.
+pub(crate) fn level_of(document: &RawDocument) -> Result<Option<&str>> {
+    let mut level = None;
+    for element in document {
+        let (key, value) = element?;
+        let path = Path { parent: "readConcern", field: key.as_str() };
+        match key.as_str() {
+            "level" => level = Some(value.as_str().ok_or_else(|| path.wrong_type(value, &["string"]))?),
+            _ => return Err(path.unknown()),
+        }
+    }
+    Ok(level)
 }
 
 /// Checks a `readConcern` for a command; the read of a snapshot that it asks for, outside of transactions.

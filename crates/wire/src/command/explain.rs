@@ -38,11 +38,17 @@ fn verbosity(name: Option<&str>) -> Result<Verbosity> {
 fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let path = Path { parent: "explain", field: "explain" };
     let value = ctx.value()?;
+    if super::arguments::is_null(value) {
+        return Err(path.missing());
+    }
     let inner = value.as_document().ok_or_else(|| path.wrong_type(value, &["object"]))?;
     let verbosity = verbosity(Arguments::parse(ctx)?.verbosity)?;
     let called = match inner.iter().next() {
         Some(first) => first?.0.as_str(),
-        None => return Err(Error::bad_value("explain command requires a nested object with a command in it")),
+        None => {
+            let message = "explain command requires a nested object with a command in it";
+            return Err(Error::new(Code::COMMAND_NOT_FOUND, message));
+        }
     };
     if let Some(database) = inner.get("$db")?.and_then(|database| database.as_str())
         && database != ctx.database()
@@ -86,8 +92,8 @@ fn explained(ctx: &Context<'_>) -> Result<Explain> {
             }
         }
         other => {
-            let message = format!("Explain failed due to unknown command: {other}");
-            return Err(Error::new(Code::COMMAND_NOT_FOUND, message));
+            let message = format!("Cannot explain cmd: {other}");
+            return Err(Error::new(Code::ILLEGAL_OPERATION, message));
         }
     })
 }

@@ -1,4 +1,4 @@
-//! `fsync`, `getDefaultRWConcern`, `setDefaultRWConcern`.
+//! `fsync`, `fsyncUnlock`.
 
 use super::{Command, Context, Flag, Run, arguments};
 use crate::auth::{Action, Rights};
@@ -16,13 +16,14 @@ pub(crate) static FSYNC: Command = Command {
     ..Command::DEFAULT
 };
 
-/// `getDefaultRWConcern`.
-pub(crate) static DEFAULT_CONCERN: Command = Command {
-    name: "getDefaultRWConcern",
-    help: "says which read and write concern holds where none is given",
+/// `fsyncUnlock`.
+pub(crate) static FSYNC_UNLOCK: Command = Command {
+    name: "fsyncUnlock",
+    help: "refused: writes are never locked",
+    ignores_unknown_fields: true,
     admin_only: true,
-    rights: Rights::Cluster(Action::GetDefaultRwConcern),
-    run: Run::Now(default_concern),
+    rights: Rights::Cluster(Action::Fsync),
+    run: Run::Now(|_, _| Err(Error::new(Code::ILLEGAL_OPERATION, "fsyncUnlock called when not locked"))),
     ..Command::DEFAULT
 };
 
@@ -34,32 +35,11 @@ arguments! {
     }
 }
 
-arguments! {
-    struct DefaultArguments<'a> {
-        in_memory: Option<bool> = "inMemory",
-    }
-}
-
 fn fsync(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     if FsyncArguments::parse(ctx)?.lock.0 {
         let message = "fsync with lock is not supported: a backup needs no stop of writes here";
         return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
     }
     reply.put("numFiles", 1);
-    Ok(())
-}
-
-fn default_concern(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
-    DefaultArguments::parse(ctx)?;
-    reply.begin("defaultReadConcern");
-    reply.put("level", "local");
-    reply.end();
-    reply.begin("defaultWriteConcern");
-    reply.put("w", "majority");
-    reply.put("wtimeout", 0);
-    reply.end();
-    reply.put("defaultReadConcernSource", "implicit");
-    reply.put("defaultWriteConcernSource", "implicit");
-    reply.put("localUpdateWallClockTime", bson::DateTime::now());
     Ok(())
 }

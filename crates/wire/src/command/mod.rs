@@ -17,11 +17,14 @@ mod create_options;
 mod current_op;
 mod databases;
 mod db_hash;
+mod default_concern;
 mod delete;
 mod diagnostic;
 mod distinct;
 mod documents;
+mod drop_connections;
 mod explain;
+mod fail_point;
 mod find;
 mod find_and_modify;
 mod generic;
@@ -192,6 +195,7 @@ pub static TABLE: &[&Command] = &[
     &coll_mod::COMMAND,
     &statistics::COLLECTION,
     &transactions::COMMIT,
+    &fail_point::COMMAND,
     &diagnostic::CONN_POOL_STATS,
     &connection_status::COMMAND,
     &capped::CONVERT,
@@ -209,6 +213,7 @@ pub static TABLE: &[&Command] = &[
     &collections::DROP,
     &roles::DROP_ALL,
     &users::DROP_ALL,
+    &drop_connections::COMMAND,
     &databases::DROP,
     &indexes::DROP,
     &roles::DROP,
@@ -219,8 +224,9 @@ pub static TABLE: &[&Command] = &[
     &find::COMMAND,
     &find_and_modify::COMMAND,
     &maintenance::FSYNC,
+    &maintenance::FSYNC_UNLOCK,
     &diagnostic::GET_CMD_LINE_OPTS,
-    &maintenance::DEFAULT_CONCERN,
+    &default_concern::GET,
     &log::GET_LOG,
     &get_more::COMMAND,
     &parameters::GET_PARAMETER,
@@ -260,6 +266,7 @@ pub static TABLE: &[&Command] = &[
     &sasl::CONTINUE,
     &sasl::START,
     &server_status::COMMAND,
+    &default_concern::SET,
     &parameters::SET_PARAMETER,
     &backup::COMMAND,
     &sessions::START_SESSION,

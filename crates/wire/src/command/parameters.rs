@@ -7,6 +7,7 @@ use bson::raw::RawBsonRef;
 use bson::{Bson, RawDocumentBuf, doc};
 use engine::{Code, Error, Result};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// `getParameter`.
 pub(crate) static GET_PARAMETER: Command = Command {
@@ -42,16 +43,19 @@ const SETTABLE: &[&str] = &[
     "ttlMonitorSleepSecs",
 ];
 
+/// How often expired documents are deleted where that is turned off.
+const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// Parameters that can't be given at the start.
 const RUNTIME_ONLY: &[&str] = &["featureCompatibilityVersion"];
 
 /// The parameters at the start.
-pub(crate) fn defaults() -> BTreeMap<String, Bson> {
+pub(crate) fn defaults(test_commands: bool) -> BTreeMap<String, Bson> {
     let all = doc! {
         "authenticationMechanisms": ["SCRAM-SHA-1", "SCRAM-SHA-256"],
         "cursorTimeoutMillis": 600_000_i64,
         "enableLocalhostAuthBypass": true,
-        "enableTestCommands": false,
+        "enableTestCommands": test_commands,
         "featureCompatibilityVersion": { "version": "8.0" },
         "internalQueryMaxBlockingSortMemoryUsageBytes": 104_857_600_i64,
         "localLogicalSessionTimeoutMinutes": 30,
@@ -167,7 +171,17 @@ fn set(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
         tracing::info!(parameter = key, %old, %new, "parameter set");
         parameters.insert(key, new);
     }
+    apply(ctx, &parameters);
     Ok(())
+}
+
+/// Tells the engine what the parameters say about it.
+fn apply(ctx: &Context<'_>, parameters: &BTreeMap<String, Bson>) {
+    let number = |name: &str| parameters.get(name).and_then(|value| value.as_i32().map(i64::from).or(value.as_i64()));
+    let is_on = parameters.get("ttlMonitorEnabled").and_then(Bson::as_bool).unwrap_or(true);
+    let seconds = number("ttlMonitorSleepSecs").unwrap_or(60).max(1) as u64;
+    let period = if is_on { Duration::from_secs(seconds) } else { NEVER };
+    ctx.shared.engine.set_ttl_period(period);
 }
 
 /// The new value in the type of the old one.

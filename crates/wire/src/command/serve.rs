@@ -4,6 +4,7 @@ use super::concern::WriteConcern;
 use super::{Command, Context, Counter, Generic, Run, reply};
 use crate::auth;
 use crate::connection::{Client, compress_reply};
+use crate::fail_points::{FailPoints, Hit};
 use crate::message::Message;
 use crate::operation::Operation;
 use crate::profiler;
@@ -27,6 +28,8 @@ pub(crate) struct Answer {
     pub(crate) request_id: i32,
     /// Whether the request is to be run again for another reply.
     pub(crate) more_to_come: bool,
+    /// Whether the connection is to be closed: a fault on purpose.
+    pub(crate) closes: bool,
 }
 
 /// Takes a finished operation out of its connection's entry, however it ends.
@@ -44,20 +47,22 @@ pub(crate) async fn serve(shared: &Arc<Shared>, client: &mut Client, message: &M
     let mut ending = Ending::default();
     match run(shared, client, message, &mut writer, &mut ending).await {
         Ok(()) => {
-            ending.write_concern.write_error(&mut writer);
+            match ending.fault.as_ref().and_then(|fault| fault.write_concern_error.as_ref()) {
+                Some(error) => write_fault(&mut writer, error, &ending),
+                None => ending.write_concern.write_error(&mut writer),
+            }
             reply::write_ok(&mut writer, shared);
         }
-        Err(mut error) => {
+        Err(error) => {
             count(&shared.metrics.asserts_user, 1);
             tracing::debug!(connection = client.info.id, %error, "command failed");
             ending.more_to_come = false;
-            if ending.retryable && RETRYABLE.contains(&error.code) {
-                error = error.with_label("RetryableWriteError");
-            }
+            let error = labelled(error, &ending);
             reply::write_error(&mut writer, &error, shared);
         }
     }
     let request_id = shared.next_message_id();
+    let closes = ending.fault.as_ref().is_some_and(|fault| fault.closes);
     let Ending { more_to_come, secret, operation, .. } = ending;
     let mut frame = reply::finish(writer, message, request_id, response_to, more_to_come);
     if let Some(operation) = &operation {
@@ -66,10 +71,10 @@ pub(crate) async fn serve(shared: &Arc<Shared>, client: &mut Client, message: &M
     if !secret {
         frame = compress_reply(frame, message, &client.compressors);
     }
-    if message.more_to_come {
-        return Answer { frame: None, request_id, more_to_come: false };
+    if message.more_to_come || closes {
+        return Answer { frame: None, request_id, more_to_come: false, closes };
     }
-    Answer { frame: Some(frame), request_id, more_to_come }
+    Answer { frame: Some(frame), request_id, more_to_come, closes }
 }
 
 /// What a run leaves to the reply's end.
@@ -83,7 +88,55 @@ struct Ending {
     write_concern: WriteConcern,
     /// What ran, if it came as far.
     operation: Option<Arc<Operation>>,
+    /// Part of a transaction; and whether it ends it.
+    in_transaction: bool,
+    ends_transaction: bool,
+    /// A fault on purpose.
+    fault: Option<Hit>,
 }
+
+/// An error with the labels that drivers branch on.
+fn labelled(mut error: Error, ending: &Ending) -> Error {
+    if let Some(labels) = ending.fault.as_ref().and_then(|fault| fault.labels.as_ref()) {
+        return labels.iter().fold(error, |error, label| error.with_label(label));
+    }
+    let is_retryable = RETRYABLE.contains(&error.code);
+    if ending.retryable && is_retryable {
+        error = error.with_label("RetryableWriteError");
+    }
+    let is_transient = match ending.ends_transaction {
+        true => error.code == Code::NO_SUCH_TRANSACTION,
+        false => is_retryable || TRANSIENT.contains(&error.code),
+    };
+    if ending.in_transaction && is_transient && !error.labels().contains(&"TransientTransactionError") {
+        error = error.with_label("TransientTransactionError");
+    }
+    error
+}
+
+/// A `writeConcernError` on purpose, with its labels.
+fn write_fault(writer: &mut crate::bson::Writer, error: &bson::RawDocument, ending: &Ending) {
+    writer.put("writeConcernError", error);
+    let given = ending.fault.as_ref().and_then(|fault| fault.labels.clone());
+    let code = error.get("code").ok().flatten().and_then(super::number).and_then(|code| i32::try_from(code).ok());
+    let is_retryable = code.is_some_and(|code| RETRYABLE.contains(&Code(code)));
+    let labels = given.unwrap_or_else(|| match ending.retryable && is_retryable {
+        true => vec!["RetryableWriteError"],
+        false => Vec::new(),
+    });
+    if !labels.is_empty() {
+        writer.put_strings("errorLabels", labels);
+    }
+}
+
+/// Errors after which a whole transaction is worth another try.
+const TRANSIENT: &[Code] = &[
+    Code::LOCK_TIMEOUT,
+    Code::WRITE_CONFLICT,
+    Code::SNAPSHOT_TOO_OLD,
+    Code::SNAPSHOT_UNAVAILABLE,
+    Code::NO_SUCH_TRANSACTION,
+];
 
 /// Errors after which a retryable write is worth another try.
 const RETRYABLE: &[Code] = &[
@@ -98,6 +151,8 @@ const RETRYABLE: &[Code] = &[
     Code::NOT_WRITABLE_PRIMARY,
     Code::NOT_PRIMARY_NO_SECONDARY_OK,
     Code::NOT_PRIMARY_OR_SECONDARY,
+    Code::SOCKET_EXCEPTION,
+    Code::READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET,
 ];
 
 async fn run(
@@ -127,8 +182,13 @@ async fn run(
     let generic = Generic::parse(message, command)?;
     ending.retryable =
         generic.transaction_number.is_some() && (command.retryable || command.name.ends_with("Transaction"));
+    ending.in_transaction = generic.in_transaction;
+    ending.ends_transaction = command.name.ends_with("Transaction");
     ending.write_concern = generic.write_concern.clone();
     count_operation(shared, command);
+    if let Some(points) = &shared.fail_points {
+        meet_fail_points(points, client, command, called, ending).await?;
+    }
     let id = shared.next_operation_id();
     let max_time_ms = generic.max_time_ms.filter(|_| !command.own_time_limit);
     let operation = Arc::new(Operation::start(id, command, message.body_bytes(), max_time_ms));
@@ -149,6 +209,31 @@ async fn run(
     }
     ending.more_to_come = context.more_to_come && message.exhaust_allowed;
     Ok(())
+}
+
+/// Lets the command meet the fault that it was told to meet.
+async fn meet_fail_points(
+    points: &FailPoints,
+    client: &Client,
+    command: &Command,
+    called: &str,
+    ending: &mut Ending,
+) -> Result<()> {
+    let metadata = client.info.metadata.lock().clone();
+    let application = metadata.as_deref().and_then(|metadata| metadata.get_document("application").ok());
+    let application = application.and_then(|application| application.get_str("name").ok());
+    let Some(mut hit) = points.meet(command.name, called, application) else { return Ok(()) };
+    if let Some(block) = hit.block {
+        tokio::time::sleep(block).await;
+    }
+    let error = hit.error.take();
+    let closes = hit.closes;
+    ending.fault = Some(hit);
+    match error {
+        Some(error) => Err(error),
+        None if closes => Err(Error::new(Code::SOCKET_EXCEPTION, "the connection is closed on purpose")),
+        None => Ok(()),
+    }
 }
 
 fn is_hello(name: &str) -> bool {

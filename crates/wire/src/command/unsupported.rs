@@ -3,7 +3,7 @@
 const JAVASCRIPT: &str = "there is no server-side JavaScript; use an aggregation pipeline";
 const SHARDING: &str = "Sheaf does not shard by itself; run the model on a MongoDB cluster";
 const REPLICATION: &str = "the replica set has one member that can't be changed";
-const SEARCH: &str = "there is no search or vector search";
+const SEARCH: &str = "there is no search or vector search, which MongoDB has on Atlas alone";
 const ENCRYPTION: &str = "there is no queryable encryption";
 const PLAN_CACHE: &str = "plans are chosen by measured trial and can't be set";
 const INTERNAL: &str = "it is internal to MongoDB's own deployments";
@@ -34,14 +34,12 @@ static NAMES: &[(&str, &str)] = &[
     ("configureQueryAnalyzer", SHARDING),
     ("connPoolSync", INTERNAL),
     ("createSearchIndexes", SEARCH),
-    ("dropConnections", "there are no outgoing connections"),
     ("dropSearchIndex", SEARCH),
     ("enableSharding", SHARDING),
     ("eval", JAVASCRIPT),
     ("fetchMore", INTERNAL),
     ("filemd5", "compute the digest in the client"),
     ("flushRouterConfig", SHARDING),
-    ("fsyncUnlock", "writes are never blocked; take a backup instead"),
     ("geoNear", "there are no geospatial queries"),
     ("geoSearch", "there are no geospatial queries"),
     ("getLastError", "removed in MongoDB 5.1; give each write a write concern"),

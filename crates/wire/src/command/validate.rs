@@ -3,18 +3,21 @@
 //! There is nothing to repair with: what `validate` finds is a fault of ours or of the medium, and the way out is a backup, or
 //! dropping the index and building it again.
 
-use super::{Command, Context, Flag, Run, arguments};
+use super::arguments::Truth;
+use super::{Command, Context, Run, arguments};
 use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use bson::RawDocumentBuf;
-use bson::raw::RawBsonRef;
-use engine::operation::Validation;
+use bson::raw::{RawBinaryRef, RawBsonRef};
+use bson::spec::BinarySubtype;
+use engine::operation::{CollectionInfo, Validation};
 use engine::{Code, Error, Namespace, Result};
 
 /// The command.
 pub(crate) static COMMAND: Command = Command {
     name: "validate",
     help: "checks a collection and its indexes",
+    ignores_unknown_fields: true,
     rights: Rights::Collection(Action::Validate),
     run: Run::Now(run),
     ..Command::DEFAULT
@@ -22,13 +25,13 @@ pub(crate) static COMMAND: Command = Command {
 
 arguments! {
     struct Arguments<'a> {
-        full: Flag = "full",
-        background: Option<Flag> = "background",
-        repair: Flag = "repair",
-        metadata: Flag = "metadata",
-        fix_multikey: Flag = "fixMultikey",
-        check_bson: Flag = "checkBSONConformance",
-        enforce_fast_count: Flag = "enforceFastCount",
+        full: Truth = "full",
+        background: Truth = "background",
+        repair: Truth = "repair",
+        metadata: Truth = "metadata",
+        fix_multikey: Truth = "fixMultikey",
+        check_bson: Truth = "checkBSONConformance",
+        enforce_fast_count: Truth = "enforceFastCount",
         scan_data: Option<RawBsonRef<'a>> = "scandata",
     }
 }
@@ -37,10 +40,13 @@ impl Arguments<'_> {
     /// Refuses options that make no sense together or here.
     fn check(&self) -> Result<()> {
         let refuse = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
-        if self.background.is_some_and(|background| background.0) && self.full.0 {
+        if self.background.0 && self.full.0 {
             return refuse(
                 "Running the validate command with both { background: true } and { full: true } is not supported.",
             );
+        }
+        if self.metadata.0 && (self.full.0 || self.background.0 || self.check_bson.0) {
+            return refuse("Running the validate command with { metadata: true } is not supported with any other option");
         }
         if self.repair.0 || self.fix_multikey.0 {
             return refuse(
@@ -60,6 +66,7 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     if arguments.metadata.0 {
         return metadata(ctx, &namespace, reply);
     }
+    put_uuid(&ctx.shared.engine.collection(&context, &namespace)?, reply);
     let found = ctx.shared.engine.validate(&context, &namespace)?;
     reply.put("nInvalidDocuments", found.invalid_documents as i32);
     reply.put("nNonCompliantDocuments", 0);
@@ -78,6 +85,7 @@ fn metadata(ctx: &Context<'_>, namespace: &Namespace, reply: &mut Writer) -> Res
         let message = format!("Cannot validate a view: {namespace}");
         return Err(Error::new(Code::COMMAND_NOT_SUPPORTED_ON_VIEW, message));
     }
+    put_uuid(&info, reply);
     let id = usize::from(!collection.settings.clustered);
     reply.put("nIndexes", (collection.indexes.len() + id) as i32);
     reply.begin("keysPerIndex");
@@ -86,6 +94,10 @@ fn metadata(ctx: &Context<'_>, namespace: &Namespace, reply: &mut Writer) -> Res
     reply.end();
     write_result(&Validation::default(), reply);
     Ok(())
+}
+
+fn put_uuid(info: &CollectionInfo, reply: &mut Writer) {
+    reply.put("uuid", RawBinaryRef { subtype: BinarySubtype::Uuid, bytes: &info.collection.uuid });
 }
 
 fn write_indexes(found: &Validation, reply: &mut Writer) {
