@@ -117,7 +117,9 @@ pub(crate) async fn serve(registered: &Registered, stream: Stream) {
     let mut connection = Connection { shared, stream: Some(stream), buffer: BytesMut::new(), client };
     let closing = connection.run().await;
     match &closing {
-        Closing::Peer | Closing::Stopping | Closing::Fail => tracing::debug!(connection = id, reason = %closing, "connection ended"),
+        Closing::Peer | Closing::Stopping | Closing::Fail => {
+            tracing::debug!(connection = id, reason = %closing, "connection ended")
+        }
         _ => tracing::warn!(
             connection = id,
             remote = %connection.client.info.remote,

@@ -288,7 +288,9 @@ fn unknown(name: &str, in_facet: bool) -> Error {
             Code::COMMAND_NOT_SUPPORTED,
             match name {
                 "$search" | "$searchMeta" | "$vectorSearch" | "$listSearchIndexes" => {
-                    format!("the stage '{name}' is not supported by Sheaf: there is no search, which MongoDB has on Atlas alone")
+                    format!(
+                        "the stage '{name}' is not supported by Sheaf: there is no search, which MongoDB has on Atlas alone"
+                    )
                 }
                 _ => format!("the stage '{name}' is not supported by Sheaf: see COMPAT.md"),
             },

@@ -124,7 +124,8 @@ fn set<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
     Box::pin(async move {
         let arguments = SetArguments::parse(ctx)?;
         if arguments.read.is_none() && arguments.write.is_none() {
-            let message = "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present";
+            let message =
+                "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present";
             return Err(Error::bad_value(message));
         }
         let old = kept(ctx)?;

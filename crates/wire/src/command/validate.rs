@@ -46,7 +46,9 @@ impl Arguments<'_> {
             );
         }
         if self.metadata.0 && (self.full.0 || self.background.0 || self.check_bson.0) {
-            return refuse("Running the validate command with { metadata: true } is not supported with any other option");
+            return refuse(
+                "Running the validate command with { metadata: true } is not supported with any other option",
+            );
         }
         if self.repair.0 || self.fix_multikey.0 {
             return refuse(
