@@ -447,7 +447,8 @@ async fn settle(unit: &mut Unit<'_>, product: &str, skus: &[Document]) -> Result
     if changed == stored {
         return Ok(false);
     }
-    *unit.edit("products", "product", product).await? = changed;
+    changed.remove("version");
+    unit.edit("products", "product", product).await?.extend(changed);
     Ok(true)
 }
 

@@ -199,6 +199,19 @@ pub(crate) async fn redeem(unit: &mut Unit<'_>, buyer: &str, coupon: &str, order
     Ok(Money::new(off.clamp(0, goods.amount_minor), goods.currency))
 }
 
+/// An order that had given its coupon back is paid after all: it uses it again, unless another order did meanwhile.
+pub(crate) async fn use_again(unit: &mut Unit<'_>, buyer: &str, coupon: &str, order: &str) -> Result<()> {
+    let user = unit.edit("users", "buyer", buyer).await?;
+    match element_mut(user, "coupons", "couponId", coupon) {
+        Some(document) if document.text("status") == "unused" => {
+            document.insert("status", "used");
+            document.insert("orderId", order);
+            Ok(())
+        }
+        _ => Err(refused(coupon, CouponRefusal::Used)),
+    }
+}
+
 /// An order that used a coupon was not paid: the coupon can be used again.
 pub(crate) async fn give_back(unit: &mut Unit<'_>, buyer: &str, coupon: &str, order: &str) -> Result<()> {
     if unit.get("users", buyer).await?.is_none() {

@@ -1,4 +1,4 @@
-//! Commerce on a store: catalogue, carts, orders, stock, payments, coupons.
+//! Commerce on a store: catalogue, carts, orders, stock, payments, coupons, parcels, returns, reviews, reports.
 //!
 //! A [`Shop`] lives in one database of a store. What it stores is declared in `models/shop`; what it promises:
 //!
@@ -9,8 +9,11 @@
 //! Everything that changes documents goes through the shop's till: many jobs to a transaction, each of which is done
 //! or leaves no trace. Refusals are facts of the business ([`Error::OutOfStock`] …), never texts to be parsed.
 //!
-//! Somebody has to call [`Shop::housekeeping`] every second or so.
+//! Somebody has to call [`Shop::housekeeping`] every second or so, and [`Shop::settle_payments`] every few seconds.
+//! [`Shop::verify`] recomputes all of it from what is stored.
 
+mod aftersale;
+mod cache;
 mod cart;
 mod catalogue;
 mod coupon;
@@ -18,10 +21,13 @@ mod error;
 mod fields;
 mod id;
 mod kept;
+mod logistics;
 mod money;
 mod order;
 mod page;
 mod payment;
+mod report;
+mod review;
 mod shop;
 pub mod states;
 mod stock;
@@ -29,12 +35,16 @@ mod till;
 mod time;
 mod unit;
 mod user;
+mod verify;
 
+pub use aftersale::{AfterSale, AfterSaleKind, AfterSaleRequest};
+pub use cache::{DETAIL_TTL, LIST_TTL, MAX_CACHED};
 pub use cart::{Cart, Checkout};
 pub use catalogue::{Category, MAX_SKUS, NewProduct, NewSku, Product, ProductList, ReviewSummary, Variant};
 pub use coupon::{Campaign, Coupon, MAX_COUPONS, Reduction};
 pub use error::{CouponRefusal, Error, Fault, Result};
 pub use id::MAX_ID_BYTES;
+pub use logistics::{MAX_EVENTS, MAX_PARCELS, NewParcel, Parcel, TrackEvent};
 pub use money::{Currency, MAX_RATE_SCALE, Money, Rate, split};
 pub use order::{
     Address, Buyer, Discount, HistoryEntry, Item, ItemSummary, LatestLogistics, Line, MAX_LINES, MAX_QUANTITY, Order,
@@ -43,13 +53,16 @@ pub use order::{
 pub use page::{DEFAULT_PAGE, MAX_PAGE, Page, Paging};
 pub use payment::{
     ASK_AFTER, Accepted, Books, Callback, ChargeRequest, Faults, MAX_ATTEMPTS, MAX_CALLBACKS, MAX_REFUNDS, Payment,
-    Provider, ProviderError, Refund, RefundOptions, RefundRequest, Report, SIGNATURE_TOLERANCE, Signed, Simulator,
+    Provider, ProviderError, Refund, RefundOptions, RefundRequest, Reported, SIGNATURE_TOLERANCE, Signed, Simulator,
 };
+pub use report::{Report, ReportBy, ReportRequest, ReportRow, ReportSource};
+pub use review::{MAX_REVIEW_BYTES, NewReview, Review};
 pub use shop::{Clock, Keeping, LatePayment, MODEL, Settings, Shop};
 pub use stock::{Discrepancy, LedgerEntry, MAX_SWEEP, MOVEMENTS, Movement, Reconciliation, StockLevel};
 pub use till::{MAX_BATCH, MAX_QUEUE};
 pub use time::Time;
 pub use user::{LastLogin, MAX_CARDS, NewUser, Profile, User};
+pub use verify::{MAX_VIOLATIONS, Verdict};
 
 impl Shop {
     /// What has to be done again and again: lets holds go whose time is over, brings the catalogue's stock up to date.

@@ -15,7 +15,7 @@ pub const MAX_PAGE: usize = 200;
 pub const DEFAULT_PAGE: usize = 20;
 
 /// Which page.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Paging {
     /// [`Page::next`] of the page before; none for the first.

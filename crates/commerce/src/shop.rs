@@ -1,9 +1,9 @@
 //! The shop: its store, its settings, its collections and indexes.
 
+use crate::cache::Cache;
 use crate::error::{Error, Result};
 use crate::till::Till;
 use crate::time::Time;
-use crate::unit::Place;
 use bson::{DateTime, Document, doc};
 use model::keep::Keeper;
 use model::problem::Sources;
@@ -153,6 +153,7 @@ struct Inner {
     database: String,
     settings: Settings,
     till: Till,
+    cache: Cache,
     keeper: Option<Keeper>,
 }
 
@@ -175,7 +176,8 @@ impl Shop {
             let checked = model::parse(sources).expect("the shop's model is checked by its tests");
             Keeper::new(&checked.model).expect("the shop's model is checked by its tests")
         });
-        let inner = Inner { store, database: database.to_owned(), settings, till: Till::default(), keeper };
+        let database = database.to_owned();
+        let inner = Inner { store, database, settings, till: Till::default(), cache: Cache::default(), keeper };
         Shop { inner: Arc::new(inner) }
     }
 
@@ -216,8 +218,9 @@ impl Shop {
         found.ok_or_else(|| Error::missing(what, id))
     }
 
-    /// What was changed is no longer what a cache may hold.
-    pub(crate) fn forget(&self, _changed: &[Place]) {}
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.inner.cache
+    }
 
     /// Creates the indexes that the shop's queries and rules need; what is there stays.
     ///

@@ -166,9 +166,12 @@ async fn execute_shared(shop: &Shop, job: Arc<Work>) -> Vec<Result<Value>> {
     execute(shop, vec![work]).await
 }
 
+/// The answers, what was changed, and whose orders are among it.
+type Done = (Vec<Result<Value>>, (Vec<Place>, Vec<String>));
+
 async fn transact(shop: &Shop, work: &[Arc<Work>]) -> store::Result<Vec<Result<Value>>> {
     let (mine, work) = (shop.clone(), work.to_vec());
-    let (answers, changed) = shop
+    let (answers, (changed, buyers)) = shop
         .store()
         .with_transaction(move |session| {
             let (shop, work) = (mine.clone(), work.clone());
@@ -176,11 +179,11 @@ async fn transact(shop: &Shop, work: &[Arc<Work>]) -> store::Result<Vec<Result<V
                 let mut unit = Unit::new(shop, session);
                 let answers = decide(&mut unit, &work).await?;
                 let changed = unit.finish().await.map_err(of_store)?;
-                Ok::<(Vec<Result<Value>>, Vec<Place>), store::Error>((answers, changed))
+                Ok::<Done, store::Error>((answers, changed))
             })
         })
         .await?;
-    shop.forget(&changed);
+    shop.forget(&changed, &buyers);
     Ok(answers)
 }
 

@@ -102,6 +102,11 @@ impl<'s> Unit<'s> {
         let held = self.held.get_mut(&place).expect("just loaded");
         let Some(now) = &mut held.now else { return Err(Error::missing(what, id)) };
         self.undo.push((place, Some(now.clone())));
+        if VERSIONED.contains(&collection) {
+            // One more than stored, however many jobs of the unit change it: it is written once.
+            let version = held.stored.as_ref().map_or(0, |stored| stored.long("version")) + 1;
+            now.insert("version", version);
+        }
         Ok(now)
     }
 
@@ -112,6 +117,10 @@ impl<'s> Unit<'s> {
         let held = self.held.get_mut(&place).expect("just loaded");
         if held.now.is_some() {
             return Err(Error::AlreadyExists { what, id: place.1 });
+        }
+        let mut new = new;
+        if VERSIONED.contains(&collection) {
+            new.insert("version", 1_i64);
         }
         held.now = Some(new);
         self.undo.push((place, None));
@@ -157,8 +166,8 @@ impl<'s> Unit<'s> {
         }
     }
 
-    /// Writes what has changed; gives the places.
-    pub(crate) async fn finish(&mut self) -> Result<Vec<Place>> {
+    /// Writes what has changed; gives the places, and the buyers whose orders are among them.
+    pub(crate) async fn finish(&mut self) -> Result<(Vec<Place>, Vec<String>)> {
         let mut inserts: BTreeMap<&'static str, Vec<Document>> = BTreeMap::new();
         let mut changed = Vec::new();
         let mut images: Vec<(&'static str, Option<Document>, Option<Document>)> = Vec::new();
@@ -167,7 +176,7 @@ impl<'s> Unit<'s> {
                 continue;
             }
             let handle = self.shop.collection(collection);
-            let now = held.now.map(|now| bump(collection, now, held.stored.as_ref()));
+            let now = held.now;
             match (&held.stored, &now) {
                 (None, Some(now)) => inserts.entry(collection).or_default().push(now.clone()),
                 (Some(_), None) => {
@@ -191,17 +200,18 @@ impl<'s> Unit<'s> {
         for (collection, documents) in inserts {
             self.shop.collection(collection).insert_many(documents, Some(&mut *self.session)).await?;
         }
+        let mut buyers = Vec::new();
+        for (collection, before, after) in &images {
+            match (*collection, after.as_ref().or(before.as_ref())) {
+                ("orders", Some(order)) => buyers.push(order.text("userId").to_owned()),
+                // The order's last event is kept by the model, in this transaction.
+                ("logistics", Some(bucket)) => changed.push(("orders", bucket.text("orderId").to_owned())),
+                _ => {}
+            }
+        }
         crate::kept::keep(&self.shop, &images, self.session, &mut changed).await?;
-        Ok(changed)
+        Ok((changed, buyers))
     }
-}
-
-/// Counts a change.
-fn bump(collection: &str, mut now: Document, stored: Option<&Document>) -> Document {
-    if VERSIONED.contains(&collection) {
-        now.insert("version", stored.map_or(0, |stored| stored.long("version")) + 1);
-    }
-    now
 }
 
 /// The update that makes one image of another: only top-level fields that differ, so that what the model keeps in the

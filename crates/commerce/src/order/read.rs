@@ -3,7 +3,7 @@
 use super::Order;
 use crate::Error;
 use crate::error::Result;
-use crate::fields::{Fields, from_document};
+use crate::fields::from_document;
 use crate::money::Currency;
 use crate::page::{Page, Paging};
 use crate::shop::Shop;
@@ -33,6 +33,7 @@ pub struct OrderSummary {
     /// Name, picture and quantity of what was bought.
     pub items: Vec<ItemSummary>,
     /// How often it was changed.
+    #[serde(default)]
     pub version: i64,
 }
 
@@ -49,7 +50,7 @@ pub struct ItemSummary {
 }
 
 /// Which orders.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OrderFilter {
     /// A buyer's.
@@ -100,14 +101,6 @@ impl Shop {
             return Err(Error::invalid("filter", "name a buyer or a state; there is no list of all orders"));
         }
         let found = paging.newest_first(self, "orders", query, Some(projection()), "createdAt").await?;
-        found.map(|order| from_document(&light(order)))
+        found.map(|order| from_document(&order))
     }
-}
-
-/// A list's document, with the fields that old ones may lack.
-fn light(order: Document) -> Document {
-    let mut order = order;
-    let version = order.long("version");
-    order.insert("version", version);
-    order
 }

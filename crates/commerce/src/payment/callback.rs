@@ -1,7 +1,7 @@
 //! What a provider reports, and what it means for the order.
 
 use super::refund::{note_refund, refund_done, refund_failed};
-use super::{Callback, MAX_CALLBACKS, Report, Signed, left};
+use super::{Callback, MAX_CALLBACKS, Reported, Signed, left};
 use crate::error::{Error, Result};
 use crate::fields::{Fields, element, push};
 use crate::order::{advance, currency};
@@ -41,7 +41,7 @@ impl Shop {
     /// Accepts a report whose origin is certain.
     pub(super) async fn accept(&self, callback: Callback) -> Result<Accepted> {
         let (expected, reported) = (callback.payment_id.clone(), callback.amount);
-        let captured = callback.report == Report::Captured;
+        let captured = callback.report == Reported::Captured;
         let done = self.run(move |unit| {
             let callback = callback.clone();
             Box::pin(async move { apply(unit, &callback).await })
@@ -74,20 +74,20 @@ async fn apply(unit: &mut Unit<'_>, callback: &Callback) -> Result<Accepted> {
         push(payment, "callbacks", doc! { "id": &callback.id, "at": now, "raw": raw }, MAX_CALLBACKS);
     }
     match callback.report {
-        Report::Captured if payment.text("status") == "captured" => Ok(Accepted::Known),
-        Report::Captured => {
+        Reported::Captured if payment.text("status") == "captured" => Ok(Accepted::Known),
+        Reported::Captured => {
             PAYMENT.advance(payment, "captured", Step { at: now, by: "provider", why: &callback.id })?;
             payment.insert("captured", callback.amount);
             captured(unit, id).await
         }
-        Report::Failed if payment.text("status") != "pending" => Ok(Accepted::Known),
-        Report::Failed => {
+        Reported::Failed if payment.text("status") != "pending" => Ok(Accepted::Known),
+        Reported::Failed => {
             PAYMENT.advance(payment, "failed", Step { at: now, by: "provider", why: &callback.id })?;
             Ok(Accepted::Done)
         }
-        Report::Refunded => refund_done(unit, id, refund_key(callback)?, callback.amount).await,
-        Report::RefundFailed => refund_failed(unit, id, refund_key(callback)?).await,
-        Report::Reversed => reversed(unit, callback).await,
+        Reported::Refunded => refund_done(unit, id, refund_key(callback)?, callback.amount).await,
+        Reported::RefundFailed => refund_failed(unit, id, refund_key(callback)?).await,
+        Reported::Reversed => reversed(unit, callback).await,
     }
 }
 
@@ -110,13 +110,13 @@ async fn captured(unit: &mut Unit<'_>, payment_id: &str) -> Result<Accepted> {
             }
             "expired" if unit.shop.settings().late_payment == LatePayment::Reacquire => {
                 let mark = unit.mark();
-                match crate::stock::take_again(unit, &order).await {
+                match take_again(unit, &order).await {
                     Ok(()) => return paid(unit, &order_id, &payment).await,
-                    Err(Error::OutOfStock { .. } | Error::LimitPerBuyer { .. } | Error::NotFound { .. }) => {
+                    Err(Error::Store(error)) => return Err(Error::Store(error)),
+                    Err(_) => {
                         unit.back_to(mark);
-                        "it came late, and the stock is gone"
+                        "it came late, and its stock or its coupon is gone"
                     }
-                    Err(other) => return Err(other),
                 }
             }
             "expired" => "it came late",
@@ -129,6 +129,15 @@ async fn captured(unit: &mut Unit<'_>, payment_id: &str) -> Result<Accepted> {
         note_refund(unit, payment_id, &format!("unwanted:{payment_id}"), back, why, None).await?;
     }
     Ok(Accepted::SentBack)
+}
+
+/// Takes again what an order gave back when it expired: its stock, and its coupon.
+async fn take_again(unit: &mut Unit<'_>, order: &Document) -> Result<()> {
+    crate::stock::take_again(unit, order).await?;
+    match order.text("coupon") {
+        "" => Ok(()),
+        coupon => crate::coupon::use_again(unit, order.text("userId"), coupon, order.text("_id")).await,
+    }
 }
 
 /// The order is paid: its state, its money, and the line in the sales from which the reports are made.

@@ -18,8 +18,9 @@ mod signature;
 mod simulator;
 
 pub use callback::Accepted;
-pub use provider::{Callback, ChargeRequest, Provider, ProviderError, RefundRequest, Report};
+pub use provider::{Callback, ChargeRequest, Provider, ProviderError, RefundRequest, Reported};
 pub use refund::RefundOptions;
+pub(crate) use refund::{add_to_line, note_refund};
 pub use signature::{SIGNATURE_TOLERANCE, Signed};
 pub use simulator::{Books, Faults, Simulator};
 
@@ -174,7 +175,7 @@ impl Shop {
         let failed = Callback {
             id: format!("{}:{why}", payment.id),
             payment_id: payment.id.clone(),
-            report: Report::Failed,
+            report: Reported::Failed,
             amount: payment.amount.max(1),
             currency: payment.currency,
             refund_key: None,

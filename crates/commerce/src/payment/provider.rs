@@ -69,7 +69,7 @@ pub struct RefundRequest {
 /// What a callback reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Report {
+pub enum Reported {
     /// The money came.
     Captured,
     /// It will not come.
@@ -91,7 +91,7 @@ pub struct Callback {
     /// The attempt.
     pub payment_id: String,
     /// What happened.
-    pub report: Report,
+    pub report: Reported,
     /// In minor units.
     pub amount: i64,
     /// Of what.

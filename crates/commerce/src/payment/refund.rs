@@ -5,7 +5,7 @@
 //! by largest remainders over what is left of each, so that whole refunds in parts add up to the last cent.
 
 use super::callback::city;
-use super::{Accepted, Callback, MAX_REFUNDS, Payment, Provider, ProviderError, Refund, RefundRequest, Report, left};
+use super::{Accepted, Callback, MAX_REFUNDS, Payment, Provider, ProviderError, Refund, RefundRequest, Reported, left};
 use crate::error::{Error, Result};
 use crate::fields::{Fields, element, element_mut, from_document, push};
 use crate::money::split;
@@ -82,8 +82,8 @@ impl Shop {
             currency: payment.currency,
         };
         let report = match provider.refund(&request).await {
-            Ok(()) => Report::Refunded,
-            Err(ProviderError::Refused(_)) => Report::RefundFailed,
+            Ok(()) => Reported::Refunded,
+            Err(ProviderError::Refused(_)) => Reported::RefundFailed,
             Err(ProviderError::Silent) => return Ok(false),
         };
         let callback = Callback {
@@ -188,6 +188,28 @@ fn spread(order: &Document, amount: i64) -> Result<Vec<Part>> {
     Ok(names.into_iter().zip(parts).filter(|(_, part)| *part != 0).collect())
 }
 
+/// What a reversal takes from which item: what is left of each, and then what pending refunds have set aside. The provider
+/// will refuse those, for the money is gone.
+fn beyond_refunds(order: &Document, payment: &Document, amount: i64) -> Result<Vec<Part>> {
+    let free = order.long("total") - order.parts("returns").iter().map(|line| line.long("refunded")).sum::<i64>();
+    if amount <= free {
+        return spread(order, amount);
+    }
+    let mut parts = if free > 0 { spread(order, free)? } else { Vec::new() };
+    let mut rest = amount - free;
+    let pending = payment.parts("refunds").into_iter().filter(|refund| refund.text("status") == REFUND.start());
+    for (sku, part) in pending.flat_map(parts_of) {
+        let taken = part.min(rest);
+        rest -= taken;
+        match parts.iter_mut().find(|(known, _)| *known == sku) {
+            Some((_, sum)) => *sum += taken,
+            None if taken > 0 => parts.push((sku, taken)),
+            None => {}
+        }
+    }
+    Ok(parts)
+}
+
 fn add_to_summary(order: &mut Document, field: &str, amount: i64) {
     let mut summary = order.part("payment").cloned().unwrap_or_default();
     let sum = summary.long(field) + amount;
@@ -279,7 +301,11 @@ pub(super) async fn money_went(
     };
     let parts = match parts {
         Some(parts) => parts,
-        None => set_aside(unit, order_id, payment_id, amount, None).await?,
+        None => {
+            let payment = unit.need("payments", "payment", payment_id).await?;
+            let parts = beyond_refunds(&order, &payment, amount)?;
+            set_aside(unit, order_id, payment_id, amount, Some(parts)).await?
+        }
     };
     let order_currency = currency(&order)?;
     let lines: Vec<Bson> = parts
@@ -304,10 +330,14 @@ pub(super) async fn money_went(
     add_to_summary(edited, "refunding", -amount);
     add_to_summary(edited, "refunded", amount);
     let summary = edited.part("payment").cloned().unwrap_or_default();
-    if summary.long("refunded") >= summary.long("captured") {
+    if summary.long("refunded") >= summary.long("captured") && before_all(&order) {
         all_gone(unit, order_id, &order).await?;
     }
     Ok(())
+}
+
+fn before_all(order: &Document) -> bool {
+    order.text("status") != "refunded"
 }
 
 /// Nothing is left of an order's money: it is refunded, and goods that never left are on the shelf again.

@@ -1,7 +1,7 @@
 //! A payment provider in this process, with the faults of real ones: late, repeated and reordered callbacks, refusals,
 //! answers that get lost after the deed. Seeded, so that a run can be played again.
 
-use super::{Callback, ChargeRequest, Provider, ProviderError, RefundRequest, Report, Signed};
+use super::{Callback, ChargeRequest, Provider, ProviderError, RefundRequest, Reported, Signed};
 use crate::money::Currency;
 use crate::time::Time;
 use parking_lot::Mutex;
@@ -137,7 +137,7 @@ impl State {
                 events: Vec::new(),
             };
             self.accounts.insert(charge.payment_id.clone(), account);
-            let report = if failed { Report::Failed } else { Report::Captured };
+            let report = if failed { Reported::Failed } else { Reported::Captured };
             self.report(event(&charge.payment_id, report, charge.amount, charge.currency, None, now), now);
             if !failed && self.happens(self.faults.reversals) {
                 self.reverse(&charge.payment_id, now);
@@ -156,8 +156,14 @@ impl State {
             return;
         }
         account.books.reversed += left;
-        let callback = event(payment, Report::Reversed, left, account.currency, None, now);
-        self.report(callback, now);
+        let callback = event(payment, Reported::Reversed, left, account.currency, None, now);
+        account.events.push(callback.clone());
+        // Nobody asks about these, so they do come: late, maybe twice.
+        let copies = 1 + usize::from(self.happens(self.faults.duplicates));
+        for _ in 0..copies {
+            let due = self.later(now);
+            self.on_the_way.push((due, callback.clone()));
+        }
     }
 
     fn refund(&mut self, refund: &RefundRequest, now: Time) -> Result<(), ProviderError> {
@@ -181,7 +187,7 @@ impl State {
         account.books.refunded += refund.amount;
         account.refunds.insert(refund.key.clone(), refund.amount);
         let key = Some(refund.key.clone());
-        self.report(event(&refund.payment_id, Report::Refunded, refund.amount, refund.currency, key, now), now);
+        self.report(event(&refund.payment_id, Reported::Refunded, refund.amount, refund.currency, key, now), now);
         match lost {
             Some(_) => Err(ProviderError::Silent),
             None => Ok(()),
@@ -191,7 +197,7 @@ impl State {
 
 fn event(
     payment: &str,
-    report: Report,
+    report: Reported,
     amount: i64,
     currency: Currency,
     refund_key: Option<String>,

@@ -111,3 +111,74 @@ pub(crate) async fn shift(
     unit.append("stockLedger", entry);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Keeping, Settings, Shop};
+    use store::{Store, Update};
+
+    /// Available, held and sold before; the movement; the same after, or how it is refused.
+    const TABLE: &str = "
+        10 0 0 | receive   5 | 15 0 0
+        10 0 0 | hold      3 | 7 3 0
+        10 0 0 | hold     10 | 0 10 0
+         2 0 0 | hold      3 | out-of-stock
+         7 3 0 | sell      3 | 7 0 3
+         7 3 0 | sell      1 | 7 2 1
+         7 3 0 | release   3 | 10 0 0
+        10 0 0 | take      2 | 8 0 2
+         1 5 0 | take      2 | out-of-stock
+         8 0 2 | restock   2 | 10 0 0
+        10 0 0 | write-off 4 | 6 0 0
+         0 9 0 | write-off 1 | out-of-stock
+         5 1 0 | sell      2 | store
+         5 1 0 | release   2 | store
+    ";
+
+    fn numbers(text: &str) -> Vec<i64> {
+        text.split_ascii_whitespace().map(|number| number.parse().unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn each_movement_does_what_its_line_says_or_nothing() {
+        let store = Store::in_memory().unwrap();
+        let settings = Settings { keeping: Keeping::Shop, ..Settings::for_store(&store) };
+        let shop = Shop::with(store, "shop", settings);
+        let skus = shop.collection("skus");
+        for (number, line) in TABLE.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate() {
+            let [before, movement, after] = line.split('|').collect::<Vec<_>>()[..] else { panic!("{line}") };
+            let (name, quantity) = movement.trim().split_once(' ').unwrap();
+            let movement = MOVEMENTS.iter().find(|row| row.1 == name).unwrap().0;
+            let quantity = quantity.trim().parse().unwrap();
+            let numbers_before = numbers(before);
+            let stored = doc! {
+                "available": numbers_before[0], "held": numbers_before[1], "sold": numbers_before[2],
+            };
+            let upsert = Update { upsert: true, ..Update::default() };
+            skus.update_one(doc! { "_id": "s" }, doc! { "$set": stored }, upsert, None).await.unwrap();
+            let done = shop.run(move |unit| {
+                Box::pin(async move {
+                    let reference = format!("line {number}");
+                    let reason = Reason { reference: &reference, order: None, why: "test", operator: "test" };
+                    shift(unit, movement, "s", quantity, reason).await
+                })
+            });
+            let refused = done.await.err().map(|error| error.code());
+            let level = shop.stock("s").await.unwrap();
+            let left = vec![level.available, level.held, level.sold];
+            let entry = format!("line {number}:{name}:s");
+            let entry = shop.collection("stockLedger").find_one(doc! { "_id": entry }, None).await.unwrap();
+            match refused {
+                Some(code) => assert_eq!((code, left, entry), (after.trim(), numbers_before, None), "{line}"),
+                None => {
+                    assert_eq!(left, numbers(after), "{line}");
+                    let entry = entry.unwrap();
+                    let changes = (entry.long("quantity"), entry.long("held"));
+                    let expected = (left[0] - numbers_before[0], left[1] - numbers_before[1]);
+                    assert_eq!(changes, expected, "{line}");
+                }
+            }
+        }
+    }
+}

@@ -177,8 +177,11 @@ fn state(
         steps = array.into_iter().map(|step| step.map(RawBson::from)).collect::<Result<_, _>>()?;
     }
     if let Some(state) = now {
-        let entry = rawdoc! { "state": state, "at": DateTime::from_millis(now_ms) };
-        steps.push(RawBson::Document(entry));
+        let entry = match said(history, &state, steps.last(), after)? {
+            Some(entry) => entry,
+            None => RawBson::Document(rawdoc! { "state": state, "at": DateTime::from_millis(now_ms) }),
+        };
+        steps.push(entry);
     }
     let max = states.max.unwrap_or(u64::MAX) as usize;
     let from = steps.len().saturating_sub(max);
@@ -186,6 +189,17 @@ fn state(
     steps.into_iter().skip(from).for_each(|step| array.push(step));
     effects.push(Effect::Set { place: Place::top(history), value: Some(RawBson::Array(array)) });
     Ok(())
+}
+
+/// The writer's own entry for a step, which may say more of it (who, why), if it is one: `{state, at, …}`.
+fn said(history: &str, state: &str, last: Option<&RawBson>, after: &RawDocument) -> Result<Option<RawBson>> {
+    let Some(RawBson::Array(array)) = owned(after, history)? else { return Ok(None) };
+    let Some(entry) = array.into_iter().last() else { return Ok(None) };
+    let entry = RawBson::from(entry?);
+    let fits = entry.as_document().is_some_and(|entry| {
+        entry.get_str("state").is_ok_and(|said| said == state) && entry.get_datetime("at").is_ok()
+    });
+    Ok((fits && last != Some(&entry)).then_some(entry))
 }
 
 /// The optimistic lock: one more with every write; who names another version than the stored one is refused.
