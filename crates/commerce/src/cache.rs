@@ -156,7 +156,7 @@ mod tests {
         let cache = Cache::default();
         let (all, epoch) = cache.now("order", "a");
         cache.forget("order", "a");
-        let page = Arc::new(Page::<OrderSummary>::default());
+        let page = Arc::new(Page::<OrderSummary> { items: Vec::new(), next: None });
         let filter = OrderFilter::default();
         cache.pages.insert((all, epoch, filter.clone(), Paging::default()), page);
         let (all, epoch) = cache.now("order", "a");

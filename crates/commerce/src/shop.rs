@@ -51,7 +51,7 @@ const INDEXES: &[(&str, &[(&str, i32)], bool)] = &[
     ("orders", &[("status", 1), ("createdAt", -1), ("_id", -1)], false),
     ("skus", &[("productId", 1)], false),
     ("skus", &[("changedAt", 1)], false),
-    ("stockLedger", &[("skuId", 1), ("at", 1)], false),
+    ("stockLedger", &[("skuId", 1), ("at", -1), ("_id", -1)], false),
     ("stockLedger", &[("orderId", 1)], false),
     ("stockHolds", &[("until", 1)], false),
     ("products", &[("status", 1), ("category.id", 1), ("createdAt", -1), ("_id", -1)], false),

@@ -247,7 +247,7 @@ async fn deliver(shop: &Shop, provider: &Simulator) {
     let mut tasks = tokio::task::JoinSet::new();
     for callback in provider.due() {
         let shop = shop.clone();
-        tasks.spawn(async move { drop(shop.accept_callback(&callback).await.unwrap()) });
+        tasks.spawn(async move { shop.accept_callback(&callback).await.unwrap() });
     }
     tasks.join_all().await;
 }

@@ -104,7 +104,9 @@ async fn cancel_and_expiry_that_race_release_once() {
         });
         if tasks.len() % 10 == 0 {
             let shop = shop.clone();
-            tasks.spawn(async move { drop(shop.expire_holds().await.unwrap()) });
+            tasks.spawn(async move {
+                shop.expire_holds().await.unwrap();
+            });
         }
     }
     tasks.join_all().await;
