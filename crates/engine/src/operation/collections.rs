@@ -56,7 +56,7 @@ impl Collections for EngineCollections {
             value,
             RawBsonRef::RegularExpression(_) | RawBsonRef::Array(_) | RawBsonRef::Undefined | RawBsonRef::Null
         );
-        if path == "_id" && is_plain && !collection.is_view() {
+        if path == "_id" && is_plain && !collection.is_view() && collection.settings.series.is_none() {
             let wanted = context.environment.collator.as_ref();
             if super::read::same_collation(wanted, collection.settings.collation.as_ref()) {
                 return self.engine.document_of(&self.reading, collection, value, None, &self.context);

@@ -209,7 +209,8 @@ impl Inner {
             || find.show_record_id
             || query.skip > 0
             || query.limit > 1;
-        if says_more || find.tailing != Tailing::No || query.filter.iter().nth(1).is_some() {
+        let has_ids = collection.settings.series.is_none();
+        if says_more || !has_ids || find.tailing != Tailing::No || query.filter.iter().nth(1).is_some() {
             return Ok(None);
         }
         match exact_id(&query.filter) {
