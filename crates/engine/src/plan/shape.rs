@@ -74,7 +74,7 @@ pub(super) fn hash(text: &str) -> u32 {
 }
 
 /// The same as 64 hexadecimal digits.
-pub(super) fn long_hash(text: &str) -> String {
+pub(crate) fn long_hash(text: &str) -> String {
     let mut hashes = String::with_capacity(64);
     for part in 0..8 {
         push(&mut hashes, format_args!("{:08X}", hash(&format!("{part}{text}"))));
