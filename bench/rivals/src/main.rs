@@ -1,16 +1,12 @@
-//! The embedded engine beside SQLite (jsonb, WAL, full synchronisation) and, with the feature `polodb_core`, PoloDB; in process
-//! and in one run: durable single inserts by one and 16 threads, inserts in batches of 1,000, point reads, an indexed
+//! The embedded engine beside SQLite (jsonb, WAL, full synchronisation), in process and in one run: durable single inserts by one and 16 threads, inserts in batches of 1,000, point reads, an indexed
 //! equality with sort and limit 20, and aggregation over all.
 //!
-//! `cargo run --release -p sheafdb-rivals [--features polodb_core] -- [folder] [documents]`
+//! `cargo run --release -p sheafdb-rivals -- [folder] [documents]`
 
-#[cfg(feature = "polodb_core")]
-mod polo;
 mod sheaf;
 mod sqlite;
 
 use sheafdb_bench::cpu;
-use std::path::Path;
 use std::time::Instant;
 
 /// What each of them can be asked.
@@ -32,9 +28,6 @@ fn main() {
     let folder = tempfile::tempdir_in(folder).unwrap();
     run(&sheaf::Sheaf::open(&folder.path().join("sheaf")), documents);
     run(&sqlite::Sqlite::open(&folder.path().join("sqlite.db")), documents);
-    #[cfg(feature = "polodb_core")]
-    run(&polo::Polo::open(&folder.path().join("polo")), documents);
-    let _ = Path::new("");
 }
 
 fn run(rival: &dyn Rival, documents: i64) {
