@@ -7,7 +7,7 @@ mod serve;
 mod transfer;
 mod web;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Sheaf: a document database with the data model built in.
@@ -50,6 +50,8 @@ enum Command {
     Backup(command::backup::Arguments),
     /// A line each second of what a server does
     Top(command::top::Arguments),
+    /// Print the script that completes commands and flags in a shell
+    Completions(command::completions::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Top(arguments) => return command::top::run(arguments),
         Command::Lint(arguments) => return command::lint::run(*arguments),
         Command::Infer(arguments) => return command::infer::run(arguments),
+        Command::Completions(arguments) => return command::completions::run(&arguments, Cli::command()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,6 +2,7 @@
 
 pub(crate) mod advise;
 pub(crate) mod backup;
+pub(crate) mod completions;
 pub(crate) mod copy;
 pub(crate) mod demo;
 pub(crate) mod dump;
