@@ -15,7 +15,7 @@ from bson.binary import UuidRepresentation
 from bson.codec_options import CodecOptions, TypeCodec, TypeRegistry
 from bson.decimal128 import Decimal128
 from pymongo import ASCENDING, DESCENDING, DeleteOne, IndexModel, InsertOne, MongoClient, ReplaceOne, ReturnDocument, UpdateMany, UpdateOne
-from pymongo.errors import BulkWriteError, CursorNotFound, DuplicateKeyError, ExecutionTimeout, OperationFailure
+from pymongo.errors import BulkWriteError, CursorNotFound, DuplicateKeyError, ExecutionTimeout, OperationFailure, PyMongoError
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import ReadPreference
 from pymongo.write_concern import WriteConcern
@@ -283,7 +283,92 @@ def files():
     checks.equal("GridFS removes files and chunks", (0, 0), delete)
 
 
-for family in (crud, bulk, types, cursors, indexes, transactions, streams, files):
+def diagnostics():
+    c = db.watched_by_nobody
+    c.insert_many([{"_id": n, "a": n % 10, "text": "x" * 100} for n in range(1000)])
+    c.create_index("a", name="a_1")
+
+    def profiled():
+        db.command("profile", 2, slowms=50)
+        list(c.find({"a": 3}))
+        c.update_many({"a": 4}, {"$set": {"b": 1}})
+        try:
+            list(c.find({"$nonsense": 1}))
+        except OperationFailure:
+            pass
+        was = db.command("profile", 0)["was"]
+        entries = list(db["system.profile"].find({"ns": c.full_name}).sort("ts", 1))
+        shown = [(e["op"], e.get("planSummary"), e.get("keysExamined"), e.get("docsExamined"), e.get("nreturned", e.get("nModified"))) for e in entries]
+        return was, shown, entries[-1]["errCode"], entries[1]["command"]["q"]
+    checks.equal("the profiler notes what operations looked at", (
+        2, [("query", "IXSCAN { a: 1 }", 100, 100, 100), ("update", "IXSCAN { a: 1 }", 100, 100, 100), ("query", None, None, None, None)], 2, {"a": 4}), profiled)
+
+    def filtered():
+        db.command("profile", 1, filter={"op": "remove"})
+        c.delete_one({"_id": 999})
+        c.find_one()
+        db.command("profile", 0, filter="unset")
+        return db["system.profile"].count_documents({"op": "remove"}), db["system.profile"].options()["capped"]
+    checks.equal("a filter picks what is profiled", (1, True), filtered)
+
+    def top():
+        counters = client.admin.command("top")["totals"][c.full_name]
+        return counters["queries"]["count"] >= 2, counters["update"]["count"] >= 1, counters["total"]["time"] > 0
+    checks.equal("top counts by collection", (True, True, True), top)
+
+    def validated():
+        answer = db.command("validate", c.name)
+        return answer["valid"], answer["nrecords"], answer["keysPerIndex"]
+    checks.equal("validate counts the keys of each index", (True, 999, {"_id_": 999, "a_1": 999}), validated)
+
+    def operations():
+        rows = client.admin.aggregate([{"$currentOp": {"localOps": True}}, {"$match": {"command.aggregate": 1}}])
+        return [(row["type"], row["op"], row["active"]) for row in rows]
+    checks.equal("$currentOp shows itself", [("op", "command", True)], operations)
+    checks.equal("$listLocalSessions shows the session in use", True, lambda: len(list(db.aggregate([{"$listLocalSessions": {}}]))) > 0)
+
+    def moment():
+        with client.start_session(snapshot=True) as session:
+            before = len(list(c.find({}, {"_id": 1}, session=session)))
+            c.insert_one({"_id": "later"})
+            return before, len(list(c.find({}, {"_id": 1}, session=session))), c.count_documents({})
+    checks.equal("a snapshot session keeps its moment", (999, 999, 1000), moment)
+
+    def hashed():
+        first = db.command("dbHash")["collections"][c.name]
+        c.update_one({"_id": 1}, {"$set": {"b": 2}})
+        second = db.command("dbHash")["collections"][c.name]
+        c.update_one({"_id": 1}, {"$unset": {"b": 1}})
+        return first != second, first == db.command("dbHash")["collections"][c.name]
+    checks.equal("dbHash follows the content", (True, True), hashed)
+
+    def capped():
+        db.command("convertToCapped", c.name, size=20_000)
+        return c.options()["capped"], 0 < c.count_documents({}) < 200, c.find_one({"_id": "later"}) is not None
+    checks.equal("convertToCapped keeps the newest", (True, True, True), capped)
+
+    def deserted():
+        """An operation whose client goes is not worked for any longer."""
+        big = db.deserted
+        big.insert_many([{"n": n} for n in range(3000)])
+        slow = MongoClient(URI, socketTimeoutMS=300, retryReads=False)
+        pipeline = [{"$lookup": {"from": "deserted", "pipeline": [{"$match": {"$expr": {"$gt": ["$n", -1]}}}, {"$group": {"_id": None, "s": {"$sum": "$n"}}}], "as": "all"}}, {"$count": "n"}]
+        try:
+            list(slow[db.name].deserted.aggregate(pipeline, comment="deserted"))
+        except PyMongoError:
+            pass
+        slow.close()
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            running = client.admin.aggregate([{"$currentOp": {"allUsers": True}}, {"$match": {"command.comment": "deserted"}}])
+            if not list(running):
+                return "gone"
+            time.sleep(0.1)
+        return "still running"
+    checks.equal("an operation ends with its client", "gone", deserted)
+
+
+for family in (crud, bulk, types, cursors, indexes, transactions, streams, files, diagnostics):
     family()
 checks.equal("drop_database removes it", False, lambda: (client.drop_database(db.name), db.name in client.list_database_names())[1])
 client.close()

@@ -28,6 +28,7 @@ pub mod namespace;
 pub mod operation;
 pub mod plan;
 pub mod projection;
+mod resumable;
 pub mod series;
 pub mod session;
 mod snapshots;
