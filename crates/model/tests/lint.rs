@@ -67,7 +67,7 @@ async fn the_bad_shop_in_a_folder_each_fault_and_nothing_else() {
     let report = judged(&observed);
     assert_eq!(compared(&report, false), (vec![], vec![]));
     let growing = report.findings.iter().find(|finding| finding.rule == "array-growing").expect("found");
-    assert!(growing.measured.contains("1.0 more a day") && growing.measured.contains("16 MiB on 2"), "{growing:?}");
+    assert!(growing.measured.contains("24.0 more a day") && growing.measured.contains("16 MiB on 2"), "{growing:?}");
 
     let sarif: serde_json::Value = serde_json::from_str(&report.to_sarif()).expect("JSON");
     assert_eq!(sarif["version"], "2.1.0");

@@ -5,10 +5,12 @@
 //! questions without a model. The clock comes from outside.
 
 pub mod ask;
+pub mod calibrate;
 pub mod collect;
 pub mod cost;
 pub mod decide;
 pub mod forecast;
+pub mod measure;
 pub mod relation;
 pub mod thresholds;
 

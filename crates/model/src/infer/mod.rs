@@ -94,7 +94,7 @@ fn singular(name: &str) -> String {
         }
     }
     match name.strip_suffix('s') {
-        Some(stem) if !stem.ends_with(['s', 'u', 'i']) && !stem.is_empty() => stem.to_owned(),
+        Some(stem) if !["s", "i", "tu", "iu", "ru"].iter().any(|end| stem.ends_with(end)) => stem.to_owned(),
         _ => name.to_owned(),
     }
 }
@@ -201,7 +201,7 @@ mod tests {
             ("boxes", "box"),
             ("status", "status"),
             ("news", "new"),
-            ("sku", "sku"),
+            ("skus", "sku"),
         ] {
             assert_eq!(singular(plural), single);
         }

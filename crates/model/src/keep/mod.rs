@@ -9,6 +9,7 @@
 //! write's own transaction by a hook of the engine ([`embedded`]), by services on a deployment, or from change streams.
 
 mod compile;
+pub mod deployment;
 pub mod effect;
 pub mod embedded;
 mod lagging;

@@ -129,11 +129,11 @@ fn user(number: usize, orders: usize, now_ms: i64) -> Document {
     // The link stored twice: the orders name their user too.
     let held = (0..5).map(|turn| number + turn * 1_000).filter(|order| *order < orders);
     let order_ids: Vec<Bson> = held.map(|order| order_id(order, now_ms).into()).collect();
-    // A login each day since the user came, and nothing that ends it.
-    let days = 20 + number as i64 % 181;
-    let logins: Vec<Document> = (0..days)
-        .map(|day| doc! { "time": DateTime::from_millis(now_ms - (days - day) * DAY_MS), "device": format!("device {day}") })
-        .collect();
+    // A login each hour since the user came, and nothing that ends it.
+    let hours = 20 + number as i64 % 181;
+    let time = |hour: i64| DateTime::from_millis(now_ms - (hours - hour) * DAY_MS / 24);
+    let device = |hour: i64| format!("device {hour} {}", "-".repeat(100));
+    let logins: Vec<Document> = (0..hours).map(|hour| doc! { "time": time(hour), "device": device(hour) }).collect();
     let phone = if number % 10 == 0 {
         Bson::Int64(13_800_000_000 + number as i64)
     } else {

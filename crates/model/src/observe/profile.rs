@@ -195,7 +195,7 @@ fn shape(op: &str, command: &RawDocument) -> Option<Shape> {
             name.clone_into(&mut shape.command);
             shape.filter = document("query").map(filter).unwrap_or_default();
         }
-        ("command" | "update", "findAndModify" | "findandmodify") => {
+        ("command", "findAndModify" | "findandmodify") => {
             "findAndModify".clone_into(&mut shape.command);
             shape.filter = document("query").map(filter).unwrap_or_default();
             shape.sort = document("sort").map(sort).unwrap_or_default();

@@ -80,13 +80,16 @@ impl Carrier<'_> {
         let (before, now) = self.images(key, Some(&mut *session)).await?;
         let mut count = 0;
         if let Some(now) = &now {
-            let own = self.keeper.own(collection, before.as_deref(), Some(now), false, now_ms())?;
-            for effect in own {
+            let document = Document::try_from(&**now)?;
+            // As if it were new: which copies it must have, whatever was there before.
+            for effect in self.keeper.own(collection, None, Some(now), false, now_ms())? {
                 if let Effect::Fill(fill) = effect {
-                    count += self.fill(&fill, key, session).await?;
+                    count += self.fill(&fill, key, &document, session).await?;
                 }
             }
-            if before.is_none() {
+            // A parent that is new, or was written anew without what is kept in it.
+            let kept = self.keeper.kept(collection);
+            if !kept.is_empty() && (before.is_none() || kept.iter().any(|kept| at(&document, &kept.field).is_none())) {
                 count += self.adopt(collection, id, session).await?;
             }
         }
@@ -182,7 +185,8 @@ impl Carrier<'_> {
                 let (mut set, mut unset) = (Document::new(), Document::new());
                 match change {
                     Change::Add { field, amount } => {
-                        let by_id = doc! { "_id": id };
+                        // A parent without the field isn't accounted for yet: it will be, from the records.
+                        let by_id = doc! { "_id": id, &field: { "$exists": true } };
                         let inc = doc! { "$inc": { field: number(amount) } };
                         let parents = self.collection(&collection);
                         return Ok(parents.update_one(by_id, inc, Update::default(), Some(session)).await?.modified);
@@ -214,8 +218,7 @@ impl Carrier<'_> {
                 Ok(1)
             }
             // A deployment's other writers are not refused; what may be many was written before.
-            Effect::Refuse { .. } | Effect::Set { .. } | Effect::Fill(_) => Ok(0),
-            Effect::Spread { .. } | Effect::Referrers { .. } => Ok(0),
+            _ => Ok(0),
         }
     }
 
@@ -273,7 +276,7 @@ impl Carrier<'_> {
     }
 
     /// Copies from the source as this transaction sees it, so that a copy made now and a change of the source conflict.
-    async fn fill(&self, fill: &Fill, (collection, id): &Key, session: &mut Session) -> Result<u64> {
+    async fn fill(&self, fill: &Fill, (collection, id): &Key, now: &Document, session: &mut Session) -> Result<u64> {
         let by_id = doc! { "_id": tree(fill.id.clone())? };
         let Some(source) = self.collection(&fill.source).find_one(by_id, Some(&mut *session)).await? else {
             return Ok(0);
@@ -285,10 +288,16 @@ impl Carrier<'_> {
                 Step::Index(index) => path.push_str(&format!("{index}.")),
             }
         }
+        let copies = self.keeper.watches.get(collection).map_or(&[][..], |watch| &watch.copies);
+        let is_live = copies.iter().any(|copy| copy.declaration == fill.declaration && copy.fill.is_none());
         let mut set = Document::new();
         for (name, from) in &fill.fields {
-            if let Some(value) = at(&source, from) {
-                set.insert(format!("{path}{name}"), value.clone());
+            let place = format!("{path}{name}");
+            let held = at(now, &place);
+            // A snapshot is taken once; a live copy follows.
+            let wanted = if is_live { held != at(&source, from) } else { held.is_none() };
+            if let Some(value) = at(&source, from).filter(|_| wanted) {
+                set.insert(place, value.clone());
             }
         }
         self.write_parent(collection, id, set, Document::new(), session).await
@@ -391,12 +400,18 @@ fn put(set: &mut Document, unset: &mut Document, field: &str, value: Option<Bson
     };
 }
 
-/// The value at a dotted path through documents.
+/// The value at a dotted path, with positions in arrays.
 fn at<'d>(document: &'d Document, path: &str) -> Option<&'d Bson> {
-    match path.split_once('.') {
-        None => document.get(path),
-        Some((first, rest)) => at(document.get_document(first).ok()?, rest),
+    let mut names = path.split('.');
+    let mut value = document.get(names.next()?)?;
+    for name in names {
+        value = match value {
+            Bson::Document(inner) => inner.get(name)?,
+            Bson::Array(elements) => elements.get(name.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
     }
+    Some(value)
 }
 
 /// The update that brings a holder's copies to a source's values.

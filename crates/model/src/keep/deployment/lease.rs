@@ -45,15 +45,15 @@ impl Lease {
         doc! { "_id": "keeper", "fence": self.fence }
     }
 
-    /// Holds on to the lease, once a third of it is over.
-    pub(super) async fn renew(&mut self, store: &Store, now_ms: i64) -> Result<()> {
+    /// Holds on to the lease, once a third of it is over; whether it was.
+    pub(super) async fn renew(&mut self, store: &Store, now_ms: i64) -> Result<bool> {
         if now_ms - self.renewed_ms < LEASE.as_millis() as i64 / 3 {
-            return Ok(());
+            return Ok(false);
         }
         let until = bson::DateTime::from_millis(now_ms + LEASE.as_millis() as i64);
         self.change(store, doc! { "$set": { "until": until } }, None).await?;
         self.renewed_ms = now_ms;
-        Ok(())
+        Ok(true)
     }
 
     /// Checks within a transaction that the lease is still held; whoever takes it conflicts with the transaction.

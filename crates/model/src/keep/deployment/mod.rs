@@ -33,8 +33,8 @@ use store::{ChangeStream, Error, Find, Result, Start, Store, Watch};
 /// The most documents in one transaction.
 pub const BATCH: usize = 100;
 
-/// How long an event is waited for before the lease is renewed.
-const AWAIT: Duration = Duration::from_millis(500);
+/// How long an event is waited for.
+const AWAIT: Duration = Duration::from_millis(100);
 
 /// Transactions that a batch is tried in before the keeper gives up.
 const ATTEMPTS: usize = 50;
@@ -130,13 +130,13 @@ impl Deployment {
         Ok(())
     }
 
-    /// Carries out the effects of the next events, at most [`BATCH`]; gives how many there were. Zero after half a second of quiet.
+    /// Carries out the effects of the next events, at most [`BATCH`]; gives how many there were.
     ///
     /// # Errors
     /// A lease that another keeper took, a failing connection.
     pub async fn step(&mut self) -> Result<usize> {
         let now = now_ms();
-        self.lease.renew(&self.store, now).await?;
+        let renewed = self.lease.renew(&self.store, now).await?;
         let Some(stream) = &mut self.stream else { return Err(Error::new(20, "the keeper was not started")) };
         let mut events = Vec::new();
         while events.len() < BATCH {
@@ -158,9 +158,16 @@ impl Deployment {
             }
         }
         let token = stream.resume_token();
+        if events.is_empty() && stream.is_alive() {
+            self.progress.lag = Duration::ZERO;
+            // A quiet stream's token moves too, so that it never gets too old.
+            if renewed {
+                self.lease.save(&self.store, token).await?;
+            }
+            return Ok(0);
+        }
         let is_lost = !stream.is_alive() || events.iter().any(is_definition);
-        let keys: BTreeSet<String> = BTreeSet::new();
-        let (mut seen, mut batch) = (keys, Vec::new());
+        let (mut seen, mut batch) = (BTreeSet::new(), Vec::new());
         for event in &events {
             if let Some(key) = self.key(event)
                 && seen.insert(format!("{} {}", key.0, key.1))
@@ -173,8 +180,6 @@ impl Deployment {
         if let Some(time) = events.last().and_then(|event| event.get_timestamp("clusterTime").ok()) {
             let age_ms = now_ms() - i64::from(time.time) * 1000;
             self.progress.lag = Duration::from_millis(age_ms.max(0) as u64);
-        } else {
-            self.progress.lag = Duration::ZERO;
         }
         if is_lost {
             // A collection was dropped or renamed: its documents are gone without events.
@@ -275,7 +280,9 @@ impl Deployment {
 }
 
 fn watch() -> Watch {
-    Watch { max_await: AWAIT, batch_size: Some(BATCH as u32), ..Watch::default() }
+    // What the keeper itself notes is no news to it.
+    let pipeline = vec![doc! { "$match": { "ns.coll": { "$nin": [RECORDS, KEEPERS] } } }];
+    Watch { pipeline, max_await: AWAIT, batch_size: Some(BATCH as u32), ..Watch::default() }
 }
 
 fn is_definition(event: &Document) -> bool {

@@ -26,17 +26,29 @@ fn check(facts: &Facts<'_>, found: &mut Found) {
             let element = growth::element_bytes(collection, path).max(1);
             let room = crate::size::MAX_DOCUMENT_BYTES.saturating_sub(growth.length * element);
             let days = room as f64 / element as f64 / growth.elements_per_day;
-            let Some(date) = growth::date_after(facts.observed.now_ms, days) else { continue };
+            let most = facts.thresholds.limits.array_elements.limit;
+            let days_to_most = most.saturating_sub(growth.length) as f64 / growth.elements_per_day;
+            if days.min(days_to_most) > facts.thresholds.rules.forecast_years as f64 * 365.0 {
+                continue;
+            }
+            let date = |days| {
+                growth::date_after(facts.observed.now_ms, days)
+                    .map_or("in centuries".to_owned(), |date| format!("on {date}"))
+            };
             let severity = if days < 365.0 { Severity::Error } else { Severity::Warning };
             let name = last_name(path);
             found.add(
                 severity,
                 place(database, collection, path),
                 format!(
-                    "{} elements of about {element} bytes, {:.1} more a day {}: 16 MiB on {date}",
-                    growth.length, growth.elements_per_day, growth.by
+                    "{} elements of about {element} bytes, {:.1} more a day {}: {most} elements {}, 16 MiB {}",
+                    growth.length,
+                    growth.elements_per_day,
+                    growth.by,
+                    date(days_to_most),
+                    date(days)
                 ),
-                "an array that stops at a length, or a collection of its own".to_owned(),
+                format!("fits for {} years", facts.thresholds.rules.forecast_years),
                 format!(
                     "keep the newest in the document and the rest apart: a `recent` or `bucket` declaration, or\n{}.updateOne(\
                      {{_id: …}}, {{$push: {{\"{}\": {{$each: [{name}], $slice: -100}}}}}})",

@@ -192,7 +192,7 @@ async fn keepers_that_die_and_tokens_that_are_lost_do_no_harm() {
                 done.expect("writes");
             }
             // Killed at any point of a step.
-            let most = Duration::from_millis(dice.roll(120) as u64);
+            let most = Duration::from_millis(dice.roll(400) as u64);
             let _ = tokio::time::timeout(most, deployment.step()).await;
         }
         drop(deployment);
