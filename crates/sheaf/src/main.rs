@@ -34,6 +34,8 @@ enum Command {
     Lint(Box<command::lint::Arguments>),
     /// Write a model of what a live database holds and is asked
     Infer(command::infer::Arguments),
+    /// Keep a model true on a deployment that others write to
+    Keep(command::keep::Arguments),
     /// Make and take back bearer tokens of the HTTP API
     Token(command::token::Arguments),
     /// Write collections to a folder of BSON files, as mongodump does
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Command::Top(arguments) => return command::top::run(arguments),
         Command::Lint(arguments) => return command::lint::run(*arguments),
         Command::Infer(arguments) => return command::infer::run(arguments),
+        Command::Keep(arguments) => return command::keep::run(arguments),
         Command::Completions(arguments) => return command::completions::run(&arguments, Cli::command()),
     };
     match outcome {

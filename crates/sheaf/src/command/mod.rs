@@ -9,6 +9,7 @@ pub(crate) mod dump;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod infer;
+pub(crate) mod keep;
 pub(crate) mod lint;
 pub(crate) mod model;
 pub(crate) mod plan;
