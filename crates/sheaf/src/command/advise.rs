@@ -110,7 +110,9 @@ fn measure(model: &::model::Model, table: &Thresholds, json: bool) -> Result<Exi
         text.push_str(&format!("{}: Kendall's tau {:.2}\n", measurement.name, measurement.tau));
         for (design, predicted, measured) in &measurement.designs {
             let design = design.to_string();
-            text.push_str(&format!("    {design:24} predicted {predicted:9.2}, measured {measured:9.2} ms of work a second\n"));
+            text.push_str(&format!(
+                "    {design:24} predicted {predicted:9.2}, measured {measured:9.2} ms of work a second\n"
+            ));
         }
     }
     let mean = measured.iter().map(|measurement| measurement.tau).sum::<f64>() / measured.len().max(1) as f64;
