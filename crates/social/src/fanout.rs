@@ -15,7 +15,17 @@ use crate::read;
 use crate::updates;
 use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
 use store::{Find, FindOneAndUpdate, Update};
+
+/// How often the background work tidies up.
+const TIDY_EVERY: Duration = Duration::from_secs(60);
+
+/// The idle readers whose inboxes go at once.
+const IDLE_AT_ONCE: u32 = 100;
+
+/// How long an upload waits to be gone on with, and what was replaced or deleted for its last readers.
+const KEEP_UPLOADS: Duration = Duration::from_secs(24 * 3600);
 
 /// A post under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,15 +67,20 @@ impl Network {
         Ok(worked)
     }
 
-    /// Works until `stop` is there, with pauses while there is nothing to do.
+    /// Works until `stop` is there, with pauses while there is nothing to do; tidies up once a minute.
     ///
     /// # Errors
     /// A store that fails.
     pub async fn run(&self, stop: impl Future<Output = ()> + Send) -> Result<()> {
-        const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+        const PAUSE: Duration = Duration::from_millis(50);
         const STEPS: u64 = 100;
         tokio::pin!(stop);
+        let mut tidied = Instant::now();
         loop {
+            if tidied.elapsed() >= TIDY_EVERY {
+                self.tidy().await?;
+                tidied = Instant::now();
+            }
             if self.work(STEPS).await?.steps == STEPS {
                 tokio::task::yield_now().await;
                 continue;
@@ -75,6 +90,17 @@ impl Network {
                 () = tokio::time::sleep(PAUSE) => {}
             }
         }
+    }
+
+    /// Tidies up, within bounds: inboxes of idle readers, requests without an answer, uploads that nobody goes on with.
+    ///
+    /// # Errors
+    /// A store that fails.
+    pub async fn tidy(&self) -> Result<()> {
+        self.sweep_idle(IDLE_AT_ONCE).await?;
+        self.expire_requests().await?;
+        self.collect_files(KEEP_UPLOADS).await?;
+        Ok(())
     }
 
     /// The posts under way, the next one first.
