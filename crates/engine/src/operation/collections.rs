@@ -6,7 +6,7 @@ use super::update::{Done, UpdateStatement};
 use super::{Create, Rename};
 use crate::catalog::Collection;
 use crate::database::Engine;
-use crate::document::{append, validated};
+use crate::document::{append, get, validated};
 use crate::error::{Code, Error, Result};
 use crate::index::FieldKind;
 use crate::namespace::Namespace;
@@ -102,6 +102,20 @@ impl Collections for EngineCollections {
                 && super::read::same_collation(wanted, spec.collator())
         });
         Ok(found.map(|index| UniqueIndex { sparse: index.spec.sparse() }))
+    }
+
+    fn check_series(&self, target: &Namespace, timeseries: &RawDocument) -> Result<()> {
+        let state = self.engine.state();
+        let Some(collection) = state.catalog.get(target) else { return Ok(()) };
+        let Some(existing) = &collection.settings.time_series else {
+            return Err(Error::location(7_268_700, format!("$out: {target} is no time-series collection")));
+        };
+        let same = |name: &str| get(existing, name).ok().flatten() == get(timeseries, name).ok().flatten();
+        let names = ["timeField", "metaField", "granularity", "bucketMaxSpanSeconds", "bucketRoundingSeconds"];
+        if !names.into_iter().all(same) {
+            return Err(Error::location(7_406_103, format!("$out: the time series {target} has other options")));
+        }
+        Ok(())
     }
 
     fn check_writable(&self, target: &Namespace, replace: bool, _: &StageContext) -> Result<()> {

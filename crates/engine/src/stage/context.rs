@@ -91,6 +91,15 @@ pub trait Collections: Send + Sync {
         context: &StageContext,
     ) -> Result<Option<UniqueIndex>>;
 
+    /// Refuses to put a time series in the place of another kind of collection, or of one with other options.
+    ///
+    /// # Errors
+    /// `Location7268700`, `Location7406103`.
+    fn check_series(&self, target: &Namespace, timeseries: &RawDocument) -> Result<()> {
+        let _ = (target, timeseries);
+        Ok(())
+    }
+
     /// Refuses a target that `$merge` or `$out` may not write: a view, a system collection, a capped one.
     ///
     /// # Errors

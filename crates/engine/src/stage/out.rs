@@ -2,12 +2,16 @@
 //!
 //! Documented at <https://www.mongodb.com/docs/manual/reference/operator/aggregation/out/>.
 
-use crate::document::{RawBsonRef, RawDocument, RawDocumentBuf, type_name};
+use crate::document::{Number, RawBsonRef, RawDocument, RawDocumentBuf, append, type_name};
 use crate::error::{Code, Error, Result};
 use crate::namespace::Namespace;
 use crate::stage::options::Options;
 use crate::stage::{NoRows, ParseContext, Position, Rows, Stage, StageContext, StageKind, deferred};
+use bson::rawdoc;
 use std::sync::Arc;
+
+/// The largest bucket of a time series: a year.
+const MAX_BUCKET_SECONDS: i64 = 31_536_000;
 
 pub(super) const STAGE: StageKind = StageKind::new("$out", parse).at(Position::Last);
 
@@ -43,10 +47,7 @@ fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec
         }
     };
     let into = target(&database, collection)?;
-    if let Some(options) = timeseries {
-        check_timeseries(options)?;
-    }
-    Ok(vec![Arc::new(Out { into, timeseries: timeseries.map(RawDocument::to_owned) })])
+    Ok(vec![Arc::new(Out { into, timeseries: timeseries.map(series_options).transpose()? })])
 }
 
 fn target(database: &str, collection: &str) -> Result<Namespace> {
@@ -64,27 +65,65 @@ fn target(database: &str, collection: &str) -> Result<Namespace> {
     Ok(into)
 }
 
-fn check_timeseries(document: &RawDocument) -> Result<()> {
+/// The options of a time series as `listCollections` shows them.
+fn series_options(document: &RawDocument) -> Result<RawDocumentBuf> {
     let mut options = Options::of("$out.timeseries", document)?;
-    options.required_string("timeField")?;
-    options.string("metaField")?;
+    let time_field = options.required_string("timeField")?;
+    let meta_field = options.string("metaField")?;
     let granularity = options.string("granularity")?;
-    if granularity.is_some_and(|name| !matches!(name, "seconds" | "minutes" | "hours")) {
-        return Err(Error::bad_value("Enumeration value for field 'granularity' is not a valid value."));
+    let span_of_granularity = match granularity.unwrap_or("seconds") {
+        "seconds" => 3600,
+        "minutes" => 86_400,
+        "hours" => 2_592_000,
+        _ => return Err(Error::bad_value("Enumeration value for field 'granularity' is not a valid value.")),
+    };
+    let span = seconds(&mut options, "bucketMaxSpanSeconds")?;
+    let rounding = seconds(&mut options, "bucketRoundingSeconds")?;
+    options.finish()?;
+    let mut series = rawdoc! { "timeField": time_field };
+    if let Some(meta_field) = meta_field {
+        append(&mut series, "metaField", RawBsonRef::String(meta_field))?;
     }
-    for name in ["bucketMaxSpanSeconds", "bucketRoundingSeconds"] {
-        if let Some(value) = options.take(name)
-            && crate::document::Number::of(value).is_none()
-        {
-            return Err(options.wrong_type(name, value, "number"));
+    match (span, rounding) {
+        (None, None) => {
+            append(&mut series, "granularity", RawBsonRef::String(granularity.unwrap_or("seconds")))?;
+            append(&mut series, "bucketMaxSpanSeconds", RawBsonRef::Int32(span_of_granularity))?;
+        }
+        (Some(span), Some(rounding)) if span == rounding && granularity.is_none() => {
+            append(&mut series, "bucketRoundingSeconds", RawBsonRef::Int32(rounding))?;
+            append(&mut series, "bucketMaxSpanSeconds", RawBsonRef::Int32(span))?;
+        }
+        _ => {
+            return Err(Error::new(
+                Code::INVALID_OPTIONS,
+                "bucketMaxSpanSeconds and bucketRoundingSeconds must be given together, be equal, and stand without granularity",
+            ));
         }
     }
-    options.finish()
+    Ok(series)
+}
+
+/// Seconds of a bucket: a double is cut off, a decimal rounded to even.
+fn seconds(options: &mut Options<'_>, name: &str) -> Result<Option<i32>> {
+    let Some(value) = options.take(name) else { return Ok(None) };
+    let number = Number::of(value).ok_or_else(|| options.wrong_type(name, value, "number"))?;
+    let exact = number.to_f64();
+    let seconds = if number.is_decimal() { exact.round_ties_even() } else { exact.trunc() };
+    // What is no number becomes 0, which is refused like all below 1.
+    match seconds as i64 {
+        whole @ 1..=MAX_BUCKET_SECONDS => Ok(Some(whole as i32)),
+        _ => Err(Error::bad_value(format!(
+            "BSON field '$out.timeseries.{name}' must be between 1 and {MAX_BUCKET_SECONDS}, not {exact}"
+        ))),
+    }
 }
 
 impl Stage for Out {
     fn open(self: Arc<Self>, input: Rows, context: &Arc<StageContext>) -> Result<Rows> {
         let context = Arc::clone(context);
+        if let Some(timeseries) = &self.timeseries {
+            context.collections.check_series(&self.into, timeseries)?;
+        }
         context.collections.check_writable(&self.into, true, &context)?;
         Ok(deferred(move || {
             context.collections.replace(&self.into, input, self.timeseries.as_deref(), &context)?;
