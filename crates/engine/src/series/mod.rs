@@ -67,7 +67,8 @@ impl Series {
     pub fn parse(options: &RawDocument) -> Result<Series> {
         let missing = || Error::new(crate::Code::INVALID_OPTIONS, "a time series needs a timeField");
         let time_field: Arc<str> = options.get_str("timeField").map_err(|_| missing())?.into();
-        let meta_field = options.get_str("metaField").ok().map(Arc::from).filter(|meta| *meta != time_field);
+        let meta_field: Option<Arc<str>> =
+            options.get_str("metaField").ok().map(Arc::from).filter(|meta| *meta != time_field);
         let of_granularity = match options.get_str("granularity") {
             Ok("hours") => 2_592_000,
             Ok("minutes") => 86_400,
