@@ -204,6 +204,8 @@ pub struct Spread {
     pub fields: Vec<(String, String)>,
     /// The most copies that a change may take along; more is refused.
     pub refuse_above: Option<u64>,
+    /// How far the copies may be behind, in milliseconds.
+    pub max_lag_ms: Option<u64>,
 }
 
 /// References to a collection, and what a delete there does to them.

@@ -13,17 +13,23 @@
 
 use super::effect::{Change, Effect, Extreme, Fill, Mirror, Newest, Referrers, Spread};
 use super::lagging::release;
+use super::service::Wake;
 use super::value::{at, document, get, owned, set, tree};
-use super::{Keeper, KeptRule, LAGGING, PENDING, compile, newest, others};
+use super::active::LAYER;
+use super::{BACKFILL, Keeper, KeptRule, LAGGING, PENDING, REPAIRS, compile, newest, others};
 use crate::language::reference::OnDelete;
 use bson::{Bson, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use engine::document::Number;
 use engine::hook::{DocumentWrite, HookScope, WriteHook};
 use engine::{Code, Error, Namespace, Result};
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// The most documents that one write takes along for one copy or reference; more follow in batches.
 pub const MAX_INLINE: usize = 200;
+
+/// How many writes one document that is taken along may cause, by and large: what doesn't fit follows in batches.
+const WRITES_EACH: usize = 8;
 
 thread_local! {
     /// The documents being written on this thread, the innermost last.
@@ -38,28 +44,48 @@ struct Frame {
 }
 
 /// The hook that keeps a model in one database.
-#[derive(Debug)]
 pub struct ModelHook {
     pub(super) keeper: Keeper,
     database: String,
+    /// How far the backfills are.
+    pub(super) progress: super::backfill::Progress,
+    pub(super) wake: Arc<Wake>,
 }
 
 impl ModelHook {
     /// A hook for a model over a database's collections.
     pub fn new(keeper: Keeper, database: impl Into<String>) -> ModelHook {
-        ModelHook { keeper, database: database.into() }
+        let progress = super::backfill::Progress::default();
+        ModelHook { keeper, database: database.into(), progress, wake: Arc::default() }
+    }
+
+    /// The same hook, which wakes a service when there is something to do for it.
+    pub(super) fn waking(self, wake: Arc<Wake>) -> ModelHook {
+        ModelHook { wake, ..self }
     }
 }
 
 impl WriteHook for ModelHook {
     fn watches(&self, namespace: &Namespace) -> bool {
         namespace.database == self.database
-            && (self.keeper.watches(&namespace.collection) || namespace.collection == LAGGING)
+            && (self.keeper.watches(&namespace.collection)
+                || matches!(namespace.collection.as_str(), LAGGING | BACKFILL | REPAIRS))
+    }
+
+    fn layer(&self) -> Option<&'static str> {
+        Some(LAYER)
+    }
+
+    fn clears_before_drop(&self, namespace: &Namespace) -> Result<bool> {
+        Ok(namespace.database == self.database && self.keeper.watches(&namespace.collection))
     }
 
     fn before_write(&self, write: DocumentWrite<'_>, scope: &mut dyn HookScope) -> Result<Option<RawDocumentBuf>> {
-        if write.namespace.collection == LAGGING {
-            return self.batch(write, scope);
+        match write.namespace.collection.as_str() {
+            LAGGING => return self.batch(write, scope),
+            BACKFILL => return self.backfill_step(write, scope),
+            REPAIRS => return self.repair(write, scope),
+            _ => {}
         }
         let Some(image) = write.after.or(write.before) else { return Ok(None) };
         let Some(id) = owned(image, "_id")? else { return Ok(None) };
@@ -88,7 +114,10 @@ impl Run<'_, '_> {
         let image = after.as_ref().map(compile::raw).transpose()?;
         let image = image.as_deref().or(self.write.after);
         let keeper = &self.hook.keeper;
-        let effects = keeper.others(&namespace.collection, self.write.before, image, self.write.by_hook)?;
+        let progress = self.hook.progress.get(self.hook, scope)?;
+        let counts = |declaration: &str, id: &RawBson| progress.counts(declaration, id);
+        let (before, by_hook) = (self.write.before, self.write.by_hook);
+        let effects = keeper.others_where(&namespace.collection, before, image, by_hook, &counts)?;
         let frame = Frame { namespace: namespace.clone(), id: self.id.clone(), changes: Vec::new() };
         FRAMES.with_borrow_mut(|frames| frames.push(frame));
         let done = self.hook.carry_out(effects, scope);
@@ -265,7 +294,7 @@ impl ModelHook {
     }
 
     /// Carries out effects on other documents.
-    fn carry_out(&self, effects: Vec<Effect>, scope: &mut dyn HookScope) -> Result<()> {
+    pub(super) fn carry_out(&self, effects: Vec<Effect>, scope: &mut dyn HookScope) -> Result<()> {
         let mut parents: Vec<(String, RawBson, Vec<Change>)> = Vec::new();
         for effect in effects {
             match effect {
@@ -344,7 +373,7 @@ impl ModelHook {
     }
 
     /// The extreme among the children as stored, but for one that is being written.
-    fn look_up_extreme(
+    pub(super) fn look_up_extreme(
         &self,
         parent: &mut Document,
         id: &RawBson,
@@ -373,7 +402,7 @@ impl ModelHook {
     }
 
     /// The newest among the children as stored, but for one that is being written.
-    fn look_up_newest(
+    pub(super) fn look_up_newest(
         &self,
         parent: &mut Document,
         id: &RawBson,
@@ -408,7 +437,7 @@ impl ModelHook {
     }
 
     /// Takes a copy from its source.
-    fn fill(&self, changed: &mut Document, fill: &Fill, scope: &dyn HookScope) -> Result<()> {
+    pub(super) fn fill(&self, changed: &mut Document, fill: &Fill, scope: &dyn HookScope) -> Result<()> {
         let source = scope.get(&self.namespace(&fill.source)?, fill.id.as_raw_bson_ref())?;
         let Some(source) = source else { return Ok(()) };
         for (name, path) in &fill.fields {
@@ -421,7 +450,7 @@ impl ModelHook {
     }
 
     /// Copies follow their source, here or in batches.
-    fn spread(
+    pub(super) fn spread(
         &self,
         spread: &Spread,
         id: &RawBson,
@@ -430,7 +459,7 @@ impl ModelHook {
     ) -> Result<()> {
         let namespace = self.namespace(&spread.holders)?;
         let filter = compile::raw(&doc! { spread.via.clone(): tree(id.clone())? })?;
-        let limit = spread.refuse_above.map_or(MAX_INLINE, |max| max as usize) + 1;
+        let limit = spread.refuse_above.map_or_else(|| room(scope), |max| max as usize) + 1;
         let holders = scope.find(&namespace, &filter, limit)?;
         if holders.len() == limit {
             if let Some(max) = spread.refuse_above {
@@ -490,8 +519,9 @@ impl ModelHook {
             let message = format!("`{}` still refers to this document; delete those first", rule.declaration);
             return Err(refusal(&rule.declaration, message));
         }
-        let found = scope.find(&namespace, &filter, MAX_INLINE + 1)?;
-        if found.len() > MAX_INLINE {
+        let room = room(scope);
+        let found = scope.find(&namespace, &filter, room + 1)?;
+        if found.len() > room {
             return self.note(&rule.declaration, id, scope);
         }
         for referrer in &found {
@@ -501,7 +531,7 @@ impl ModelHook {
     }
 
     /// The reverse row of a mutual edge.
-    fn mirror(&self, mirror: &Mirror, scope: &mut dyn HookScope) -> Result<()> {
+    pub(super) fn mirror(&self, mirror: &Mirror, scope: &mut dyn HookScope) -> Result<()> {
         let namespace = self.namespace(&mirror.collection)?;
         let mut row = Document::new();
         row.insert(mirror.ends.0.clone(), tree(mirror.from.clone())?);
@@ -533,7 +563,7 @@ impl ModelHook {
     }
 
     /// A rollup's group grows or shrinks; an empty one goes.
-    fn roll(
+    pub(super) fn roll(
         &self,
         collection: &str,
         key: &RawDocument,
@@ -577,7 +607,7 @@ impl ModelHook {
     }
 
     /// Remembers a value for a parent that isn't there; without an amount, that there are children.
-    fn add_pending(
+    pub(super) fn add_pending(
         &self,
         collection: &str,
         field: &str,
@@ -624,6 +654,11 @@ impl ModelHook {
         let note = document(&stored)?;
         Ok(Some(note.get("value").map(|value| newest::number(Some(value))).transpose()?))
     }
+}
+
+/// How many documents a write may still take along.
+fn room(scope: &dyn HookScope) -> usize {
+    (scope.writes_left() / WRITES_EACH).min(MAX_INLINE)
 }
 
 /// The conditions that choose a parent's children.

@@ -2,7 +2,7 @@
 
 use super::effect::{Change, Effect, Mirror};
 use super::value::{at, document, id_at, owned, tree};
-use super::{Adds, Contribution, Roll, Watch};
+use super::{Adds, Contribution, Counts, Roll, Watch};
 use crate::language::rollup::DateUnit;
 use bson::{DateTime, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 use engine::document::{Number, append, values_equal};
@@ -16,11 +16,15 @@ pub(super) fn others(
     before: Option<&RawDocument>,
     after: Option<&RawDocument>,
     by_hook: bool,
+    counts: &Counts<'_>,
 ) -> Result<Vec<Effect>> {
     let mut effects = Vec::new();
     let Some(one) = after.or(before) else { return Ok(effects) };
     let Some(id) = owned(one, "_id")? else { return Ok(effects) };
     for contribution in &watch.contributions {
+        if contribution.is_added_up() && !counts(&contribution.declaration, &id)? {
+            continue;
+        }
         contribute(contribution, before, after, &id, &mut effects)?;
     }
     if let Some(after) = after {
@@ -48,9 +52,35 @@ pub(super) fn others(
         mirror(collection, ends, before, after, &mut effects)?;
     }
     for roll in &watch.rolls {
+        if !counts(&roll.declaration, &id)? {
+            continue;
+        }
         rolled(roll, before, after, &mut effects)?;
     }
     Ok(effects)
+}
+
+/// What a document adds to one declaration, as if it had just been inserted.
+pub(super) fn of_declaration(watch: &Watch, collection: &str, name: &str, image: &RawDocument) -> Result<Vec<Effect>> {
+    let mut effects = Vec::new();
+    let Some(id) = owned(image, "_id")? else { return Ok(effects) };
+    for contribution in watch.contributions.iter().filter(|contribution| contribution.declaration == name) {
+        contribute(contribution, None, Some(image), &id, &mut effects)?;
+    }
+    for roll in watch.rolls.iter().filter(|roll| roll.declaration == name) {
+        rolled(roll, None, Some(image), &mut effects)?;
+    }
+    if let (Some(ends), true) = (&watch.mirror, watch.entity == name) {
+        mirror(collection, ends, None, Some(image), &mut effects)?;
+    }
+    Ok(effects)
+}
+
+impl Contribution {
+    /// Whether the parent's value is a sum of what its children add.
+    fn is_added_up(&self) -> bool {
+        matches!(self.kind, Adds::One(_) | Adds::Amount { .. })
+    }
 }
 
 /// What a document means to a declaration: its parent and its share.
