@@ -221,6 +221,8 @@ impl Models {
         let before = before.as_ref().map(Keeper::new).transpose()?;
         self.note_backfills(&database, version, before.as_ref(), keeper.as_ref(), scope)?;
         scope.require_layer(LAYER, model.is_some() || self.others_active(&database, scope)?);
+        // The notes were writes, too, before which the activations were read: without this one.
+        self.fresh.store(false, Ordering::Release);
         self.wake.ask();
         activation.insert("activatedAt", bson::DateTime::from_millis(scope.now()));
         Ok(Some(compile::raw(&activation)?))

@@ -78,7 +78,7 @@ pub(super) fn filter(lines: &[Line]) -> Result<RawDocumentBuf> {
     raw(&filter)
 }
 
-pub(super) fn raw(document: &Document) -> Result<RawDocumentBuf> {
+pub(crate) fn raw(document: &Document) -> Result<RawDocumentBuf> {
     RawDocumentBuf::try_from(document).map_err(|error| Error::bad_value(error.to_string()))
 }
 

@@ -14,9 +14,9 @@
 use super::effect::{Change, Effect, Extreme, Fill, Mirror, Newest, Referrers, Spread};
 use super::lagging::release;
 use super::service::Wake;
-use super::value::{at, document, get, owned, set, tree};
+use super::value::{at, document, get, id_at, owned, set, tree};
 use super::active::LAYER;
-use super::{BACKFILL, Keeper, KeptRule, LAGGING, PENDING, REPAIRS, compile, newest, others};
+use super::{BACKFILL, Keeper, KeptRule, LAGGING, PENDING, REPAIRS, REVERSE, compile, newest, others};
 use crate::language::reference::OnDelete;
 use bson::{Bson, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use engine::document::Number;
@@ -89,6 +89,7 @@ impl WriteHook for ModelHook {
         }
         let Some(image) = write.after.or(write.before) else { return Ok(None) };
         let Some(id) = owned(image, "_id")? else { return Ok(None) };
+        self.take_over_reverse(write, scope)?;
         let mut run = Run { hook: self, write, id, stored: None };
         run.run(scope)
     }
@@ -545,10 +546,14 @@ impl ModelHook {
             }
             (None, None) => {}
             (Some(found), Some(fields)) => {
+                let found_fields = document(found)?;
                 let mut changed = Document::new();
-                changed.insert("_id", document(found)?.get("_id").cloned().unwrap_or(Bson::Null));
+                changed.insert("_id", found_fields.get("_id").cloned().unwrap_or(Bson::Null));
                 changed.extend(row);
                 changed.extend(fields.clone());
+                if let Some(marker) = found_fields.get(REVERSE) {
+                    changed.insert(REVERSE, marker.clone());
+                }
                 let changed = compile::raw(&changed)?;
                 if changed.as_bytes() != found.as_bytes() {
                     scope.replace(&namespace, changed)?;
@@ -556,7 +561,25 @@ impl ModelHook {
             }
             (None, Some(fields)) => {
                 row.extend(fields.clone());
+                row.insert(REVERSE, true);
                 scope.insert(&namespace, compile::raw(&row)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A row of a mutual edge is inserted whose other half was written before: it takes the place of the row that the
+    /// model made then, so that writing both halves is no conflict.
+    fn take_over_reverse(&self, write: DocumentWrite<'_>, scope: &mut dyn HookScope) -> Result<()> {
+        let (None, Some(after), false) = (write.before, write.after, write.by_hook) else { return Ok(()) };
+        let Some(ends) = self.keeper.mirror(&write.namespace.collection) else { return Ok(()) };
+        let (Some(from), Some(to)) = (id_at(after, &ends.0)?, id_at(after, &ends.1)?) else { return Ok(()) };
+        let own = owned(after, "_id")?;
+        let row = doc! { ends.0.clone(): tree(from)?, ends.1.clone(): tree(to)?, REVERSE: true };
+        for made in scope.find(write.namespace, &compile::raw(&row)?, 1)? {
+            let id = owned(&made, "_id")?;
+            if let Some(id) = id.filter(|id| Some(id) != own.as_ref()) {
+                scope.delete(write.namespace, id.as_raw_bson_ref())?;
             }
         }
         Ok(())

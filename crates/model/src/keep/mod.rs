@@ -45,6 +45,15 @@ pub const REPAIRS: &str = "sheaf.repairs";
 /// The collection, in each database, that holds what is counted for parents that don't exist (yet, or any more).
 pub const PENDING: &str = "sheaf.pending";
 
+/// The field of a mutual edge's row that the model made because its other half was written.
+pub const REVERSE: &str = "_reverse";
+
+pub(crate) use compile::raw;
+pub(crate) use newest::number;
+pub(crate) use others::{add, groups_of, roll_filter, subtract};
+pub(crate) use own::fills;
+pub(crate) use repair::record as repair_record;
+
 /// A model, prepared to plan the effects of changes.
 #[derive(Debug)]
 pub struct Keeper {
@@ -210,6 +219,11 @@ impl Keeper {
 
     fn kept(&self, collection: &str) -> &[Kept] {
         self.watches.get(collection).map_or(&[], |watch| &watch.kept)
+    }
+
+    /// The ends of a mutual edge's rows.
+    fn mirror(&self, collection: &str) -> Option<&(String, String)> {
+        self.watches.get(collection)?.mirror.as_ref()
     }
 
     /// How far a declaration's copies may be behind.

@@ -2,7 +2,7 @@
 
 use super::effect::{Change, Effect, Mirror};
 use super::value::{at, document, id_at, owned, tree};
-use super::{Adds, Contribution, Counts, Roll, Watch};
+use super::{Adds, Contribution, Counts, REVERSE, Roll, Watch};
 use crate::language::rollup::DateUnit;
 use bson::{DateTime, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 use engine::document::{Number, append, values_equal};
@@ -175,7 +175,7 @@ fn difference(
 }
 
 /// `a - b`, exactly.
-pub(super) fn subtract(a: Number, b: Number, field: &str) -> Result<Number> {
+pub(crate) fn subtract(a: Number, b: Number, field: &str) -> Result<Number> {
     match (a, b) {
         (Number::Int64(a), Number::Int64(b)) => a.checked_sub(b).map(Number::Int64).ok_or_else(|| overflow(field)),
         (a, b) => Ok(a.subtract(b)),
@@ -183,7 +183,7 @@ pub(super) fn subtract(a: Number, b: Number, field: &str) -> Result<Number> {
 }
 
 /// `a + b`, exactly.
-pub(super) fn add(a: Number, b: Number, field: &str) -> Result<Number> {
+pub(crate) fn add(a: Number, b: Number, field: &str) -> Result<Number> {
     match (a, b) {
         (Number::Int64(a), Number::Int64(b)) => a.checked_add(b).map(Number::Int64).ok_or_else(|| overflow(field)),
         (a, b) => Ok(a.add(b)),
@@ -216,7 +216,7 @@ fn mirror(
     }
     if let (Some(new), Some(after)) = (new, after) {
         let mut fields = document(after)?;
-        for name in ["_id", ends.0.as_str(), ends.1.as_str()] {
+        for name in ["_id", ends.0.as_str(), ends.1.as_str(), REVERSE] {
             fields.remove(name);
         }
         effects.push(row(new, Some(fields)));
@@ -225,7 +225,7 @@ fn mirror(
 }
 
 /// A group of a rollup: its key, and the counts and sums of one image in it.
-type Group = (RawDocumentBuf, i64, Vec<(String, Number)>);
+pub(crate) type Group = (RawDocumentBuf, i64, Vec<(String, Number)>);
 
 fn rolled(
     roll: &Roll,
@@ -261,6 +261,43 @@ fn rolled(
         }
     }
     Ok(())
+}
+
+/// What one document adds to a rollup's groups.
+pub(crate) fn groups_of(roll: &Roll, image: &RawDocument) -> Result<Vec<Group>> {
+    let mut effects = Vec::new();
+    rolled(roll, None, Some(image), &mut effects)?;
+    let groups = effects.into_iter().filter_map(|effect| match effect {
+        Effect::Roll { key, documents, amounts, .. } => Some((key, documents, amounts)),
+        _ => None,
+    });
+    Ok(groups.collect())
+}
+
+/// A filter that all documents of a group pass, and perhaps some others.
+pub(crate) fn roll_filter(roll: &Roll, group: &Document) -> Result<Document> {
+    let mut all = vec![document(roll.filter())?];
+    for part in &roll.keys {
+        let value = group.get(&part.name).cloned().unwrap_or(bson::Bson::Null);
+        let test = match (&value, part.unit) {
+            (bson::Bson::DateTime(start), Some(unit)) => {
+                // Longer than the unit: what is too much falls into other groups.
+                let longest = match unit {
+                    DateUnit::Hour => 2,
+                    DateUnit::Day => 26,
+                    DateUnit::Week => 8 * 24,
+                    DateUnit::Month => 32 * 24,
+                    DateUnit::Year => 367 * 24,
+                };
+                let end = DateTime::from_millis(start.timestamp_millis() + longest * 3_600_000);
+                bson::doc! { part.path.clone(): { "$gte": value.clone(), "$lt": end } }
+            }
+            _ => bson::doc! { part.path.clone(): value },
+        };
+        all.push(test);
+    }
+    all.retain(|test| !test.is_empty());
+    Ok(if all.is_empty() { Document::new() } else { bson::doc! { "$and": all } })
 }
 
 /// The rows of a document: itself, or one for each element of the unwound array.

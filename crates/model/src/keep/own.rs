@@ -289,7 +289,7 @@ fn with_key<'d>(old: &[&'d RawDocument], key: &str, now: &RawDocument) -> Result
 
 /// The copies that a stored document has to hold, to be taken from their sources as they are now: live ones always,
 /// snapshots where they are missing.
-pub(super) fn fills(copy: &CopyIn, image: &RawDocument) -> Result<Vec<Fill>> {
+pub(crate) fn fills(copy: &CopyIn, image: &RawDocument) -> Result<Vec<Fill>> {
     let mut fills = Vec::new();
     if copy.fill == Some(snapshot::Fill::Never) {
         return Ok(fills);
