@@ -25,6 +25,7 @@ entity user collection=users id=int {
   latest lastOrder of=order by=userId order=at { fields status total }
   recent recentOrders 3 of=order by=userId order=at { fields total }
   count sessionCount of=session by=userId
+  bucket history of=order by=userId order=at items=5 bytes=2_000 collection=history { fields total status }
 }
 entity product collection=products id=int {
   field name string
@@ -68,6 +69,9 @@ const ROUNDS: u64 = 4;
 const USERS: u64 = 30;
 const PRODUCTS: u64 = 8;
 const ORDERS: u64 = 400;
+
+// Nobody waits longer for what follows in batches.
+const SETTLE: Duration = Duration::from_secs(120);
 
 struct Dice(u64);
 
@@ -286,7 +290,7 @@ async fn round(folder: &Path, model: &Model, round: u64, writes: u64) -> (u64, u
         let (more_done, more_refused) = task.await.expect("the writer ends well");
         (done, refused) = (done + more_done, refused + more_refused);
     }
-    assert!(service.settle(&engine, &models, Duration::from_secs(120)).expect("settles"), "{:?}", service.status());
+    assert!(service.settle(&engine, &models, SETTLE).expect("settles"), "{:?}", service.status());
     drop(service);
     let mut auditor = Auditor::new(&store, "drift", model).expect("an audit");
     let findings = auditor.run().await.expect("is audited");

@@ -124,6 +124,7 @@ async fn a_model_takes_effect_on_data_that_were_there_first_and_stays_in_the_fol
     assert!(refused.message.contains("user.spent"), "{refused}");
     users.replace_one(doc! { "_id": 1 }, doc! { "name": "new" }, Update::default(), None).await.expect("replaced");
     assert_eq!(one(&store, "users", 1).await.get("spent"), user.get("spent"));
+    drop(users);
     close(store);
 
     let refused = Engine::open(folder.path(), Options::system()).err().expect("not without its model");
@@ -167,6 +168,7 @@ async fn an_audit_finds_each_planted_drift_and_nothing_else_and_repairs_it() {
     let friends = store.collection("shop", "friends");
     friends.insert_one(doc! { "_id": "a", "from": 1, "to": 2 }, None).await.expect("inserted");
     assert_eq!(one(&store, "users", 2).await.get_i64("friendCount").expect("kept"), 1);
+    drop(friends);
     close(store);
 
     let blind: Vec<Arc<dyn WriteHook>> = vec![Arc::new(Blind)];
@@ -188,6 +190,7 @@ async fn an_audit_finds_each_planted_drift_and_nothing_else_and_repairs_it() {
     assert_eq!(rows.delete_one(doc! { "from": 2, "to": 1 }, None).await.expect("deleted"), 1);
     // An order of the user that isn't there: what waits for that user is short of it.
     store.collection("shop", "orders").insert_one(order(902, 3, "created", 50), None).await.expect("inserted");
+    drop(rows);
     close(store);
 
     let (store, _) = open(folder.path());
@@ -384,5 +387,6 @@ async fn a_source_with_many_copies_is_followed_by_the_service() {
     drop(service);
     let found = orders.find(doc! {}, Find { limit: 1, ..Find::default() }, None).await.expect("found");
     assert_eq!(found.len(), 1);
+    drop((orders, engine));
     close(store);
 }

@@ -65,6 +65,11 @@ impl Auditor {
             if stored.is_empty() {
                 continue;
             }
+            if copy.fill.is_some() && self.keeps_itself() {
+                // It was taken in the write itself; what is missing was not there then.
+                compared.orphans.push(own);
+                continue;
+            }
             let mut update = Document::new();
             for (operator, fields) in [("$set", set), ("$unset", unset)] {
                 if !fields.is_empty() {

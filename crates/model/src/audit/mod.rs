@@ -11,6 +11,7 @@
 //! is read again and never overwritten with a stale one. An audit stops after any batch and goes on from its
 //! [`State`].
 
+mod buckets;
 mod copies;
 mod parents;
 mod repair;
@@ -64,7 +65,7 @@ pub struct Finding {
     pub checked: u64,
     /// How many of them differ from their source.
     pub drifted: u64,
-    /// How many refer to something that is not there.
+    /// How many refer to something that is not there, or was not when their snapshot was taken.
     pub orphans: u64,
     /// How many copies are noted to follow and have not yet.
     pub lagging: u64,
@@ -243,7 +244,7 @@ impl Auditor {
         }
         let collection = match (&declaration.rule, self.state.phase) {
             (Rule::Number(_), 1) => crate::keep::PENDING,
-            (Rule::Number(_), 2) => &declaration.source,
+            (Rule::Number(_), 2) | (Rule::Bucket(_), 1) => &declaration.source,
             _ => &declaration.collection,
         };
         let images = self.next(collection, self.state.cursor.as_ref()).await?;
@@ -273,7 +274,7 @@ impl Auditor {
         finding.orphans += orphans.len() as u64;
         for id in orphans {
             if finding.examples.len() < most {
-                let (stored, expected) = (Bson::String("refers to nothing".into()), Bson::Null);
+                let (stored, expected) = (Bson::String("refers to nothing, or did when it was written".into()), Bson::Null);
                 finding.examples.push(Example { id: id.clone(), stored, expected });
             }
         }
@@ -313,6 +314,8 @@ impl Auditor {
             Rule::Copy(copy) => self.compare_copies(copy, images, session).await,
             Rule::Reference { path, .. } => self.compare_references(declaration, path, images, session).await,
             Rule::Mirror { from, to } => self.compare_mirrors(declaration, (from, to), images, session).await,
+            Rule::Bucket(rule) if phase == 0 => self.compare_chunks(declaration, rule, images, session).await,
+            Rule::Bucket(rule) => self.compare_packed(declaration, rule, images, session).await,
             Rule::Roll(_) => Ok(Compared::default()),
         }
     }
@@ -361,7 +364,7 @@ fn phases(declaration: &Declaration, keeps_itself: bool) -> usize {
         // Parents, what waits for missing ones, children of missing ones.
         Rule::Number(_) if keeps_itself => 3,
         // The sources, then the groups.
-        Rule::Roll(_) => 2,
+        Rule::Roll(_) | Rule::Bucket(_) => 2,
         _ => 1,
     }
 }

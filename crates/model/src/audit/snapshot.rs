@@ -60,6 +60,9 @@ impl Auditor {
         if let Rule::Roll(roll) = &declaration.rule {
             return self.compare_group(roll, target, session).await;
         }
+        if let Rule::Bucket(rule) = &declaration.rule {
+            return self.packed_again(declaration, rule, target, session).await;
+        }
         let collection = self.store.collection(&self.database, &declaration.collection);
         let found = collection.find_one(doc! { "_id": target.clone() }, session.as_deref_mut()).await?;
         match (&declaration.rule, found) {

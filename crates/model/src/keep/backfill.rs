@@ -94,7 +94,7 @@ impl ModelHook {
             let note = document(&note)?;
             let Ok(name) = note.get_str("_id") else { continue };
             let summed = self.keeper.declaration(name).map(|declaration| &declaration.rule);
-            if !matches!(summed, Some(Rule::Number(_) | Rule::Roll(_))) {
+            if !matches!(summed, Some(Rule::Number(_) | Rule::Roll(_) | Rule::Bucket(_))) {
                 continue;
             }
             let filling = note.get_str("phase").is_ok_and(|phase| phase == "fill");
@@ -110,8 +110,8 @@ impl ModelHook {
         write: DocumentWrite<'_>,
         scope: &mut dyn HookScope,
     ) -> Result<Option<RawDocumentBuf>> {
-        self.progress.may_change();
         if write.by_hook {
+            self.progress.may_change();
             return Ok(None);
         }
         let (Some(before), Some(_)) = (write.before, write.after) else {
@@ -127,6 +127,7 @@ impl ModelHook {
         let name = note.get_str("_id").unwrap_or_default();
         let Some(declaration) = self.keeper.declaration(name) else {
             note.insert("done", true);
+            self.progress.may_change();
             return Ok(Some(compile::raw(&note)?));
         };
         let clearing = note.get_str("phase").is_ok_and(|phase| phase == "clear");
@@ -155,6 +156,8 @@ impl ModelHook {
                 }
             }
         }
+        // After the step's own writes, before which the notes were read as they were.
+        self.progress.may_change();
         Ok(Some(compile::raw(&note)?))
     }
 
@@ -213,7 +216,7 @@ impl ModelHook {
                     step => Ok(step),
                 }
             }
-            Rule::Roll(_) => {
+            Rule::Roll(_) | Rule::Bucket(_) => {
                 let found = self.next(collection, None, scope)?;
                 for group in &found {
                     if let Some(id) = owned(group, "_id")? {
@@ -252,6 +255,10 @@ impl ModelHook {
     fn fill_up(&self, declaration: &Declaration, cursor: Option<&Bson>, scope: &mut dyn HookScope) -> Result<Step> {
         match &declaration.rule {
             Rule::Number(_) | Rule::Roll(_) => self.add_up(declaration, cursor, scope),
+            Rule::Bucket(_) => self.each(&declaration.source, cursor, scope, |child, scope| {
+                let effects = self.effects_of(declaration, child)?;
+                self.carry_out(effects, scope)
+            }),
             Rule::Extreme(_) | Rule::Newest(_) => self.each(&declaration.source, cursor, scope, |child, scope| {
                 let effects = self.effects_of(declaration, child)?;
                 self.note_missing(&declaration.collection, effects, scope)

@@ -1,5 +1,6 @@
 //! From a model to what is to be done about changes in each collection.
 
+use super::bucket::Pack;
 use super::declaration::{self, Declaration, Rule};
 use super::effect::{Extreme, Newest, Referrers, Spread};
 use super::{Adds, Bounded, Condition, Contribution, CopyIn, Keeper, Kept, KeptRule, Roll, Watch};
@@ -222,6 +223,9 @@ fn own_rules(keeper: &mut Keeper, entity: &Entity) {
     watch.states.extend(entity.parts.states.iter().cloned());
     watch.stocks.extend(entity.parts.stocks.iter().cloned());
     watch.lock = entity.parts.lock.as_ref().map(|lock| lock.field.clone());
+    for stock in &entity.parts.stocks {
+        keeper.watch(&stock.ledger).ledger = Some(format!("{}.{}", entity.name, stock.name));
+    }
 }
 
 /// The order's field is always among the copied ones.
@@ -300,7 +304,25 @@ fn children(keeper: &mut Keeper, model: &Model, entity: &Entity) -> Result<()> {
             kind: Adds::Newest(newest),
         });
     }
-    keeper.unkept.extend(entity.parts.buckets.iter().map(|bucket| format!("bucket {}.{}", entity.name, bucket.name)));
+    for bucket in &entity.parts.buckets {
+        let Some(child) = model.entity(&bucket.of).map(|child| child.collection.clone()) else { continue };
+        let (fields, order_name) = match bucket.fields.is_empty() {
+            true => (Vec::new(), bucket.order.path.clone()),
+            false => with_order(&bucket.fields, &bucket.order),
+        };
+        let pack = Arc::new(Pack {
+            declaration: format!("{}.{}", entity.name, bucket.name),
+            collection: bucket.collection.clone(),
+            by: bucket.by.clone(),
+            order: bucket.order.path.clone(),
+            order_name,
+            items: bucket.items as usize,
+            bytes: bucket.bytes as usize,
+            fields,
+        });
+        keeper.declare(&pack.declaration, &pack.collection, &child, Rule::Bucket(pack.clone()));
+        keeper.watch(&child).packs.push(pack);
+    }
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! What a model keeps, one declaration at a time: what backfill and audit go through.
 
+use super::bucket::Pack;
 use super::effect::{Extreme, Newest};
 use super::{CopyIn, Roll};
 use bson::RawDocumentBuf;
@@ -38,6 +39,8 @@ pub enum Rule {
     },
     /// A rollup.
     Roll(Arc<Roll>),
+    /// Children packed into chunks.
+    Bucket(Arc<Pack>),
     /// The two rows of a mutual edge.
     Mirror {
         /// The field it starts from.
@@ -72,6 +75,7 @@ impl Declaration {
                 (Rule::Copy(a), Rule::Copy(b)) => a == b,
                 (Rule::Reference { path: a, .. }, Rule::Reference { path: b, .. }) => a == b,
                 (Rule::Roll(a), Rule::Roll(b)) => a.means_the_same(b),
+                (Rule::Bucket(a), Rule::Bucket(b)) => a == b,
                 (Rule::Mirror { from: a, to: b }, Rule::Mirror { from: c, to: d }) => (a, b) == (c, d),
                 _ => false,
             }
@@ -95,6 +99,7 @@ impl Declaration {
             Rule::Copy(_) => "snapshot",
             Rule::Reference { .. } => "ref",
             Rule::Roll(_) => "rollup",
+            Rule::Bucket(_) => "bucket",
             Rule::Mirror { .. } => "edge",
         }
     }

@@ -1,5 +1,6 @@
 //! What a change of one document causes: data, independent of where it is carried out.
 
+use super::bucket::Packing;
 use crate::language::reference::OnDelete;
 use bson::{Document, RawBson, RawDocumentBuf};
 use engine::document::Number;
@@ -51,6 +52,8 @@ pub enum Effect {
     },
     /// The reverse row of a mutual edge follows.
     Mirror(Mirror),
+    /// The chunks that a child is packed into change.
+    Pack(Packing),
     /// A rollup's values change under one key.
     Roll {
         /// The rollup's collection.

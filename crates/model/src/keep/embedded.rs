@@ -308,6 +308,7 @@ impl ModelHook {
                 Effect::Spread { spread, id, values } => self.spread(&spread, &id, &values, scope)?,
                 Effect::Referrers { rule, id } => self.referrers(&rule, &id, scope)?,
                 Effect::Mirror(mirror) => self.mirror(&mirror, scope)?,
+                Effect::Pack(packing) => self.pack(&packing, scope)?,
                 Effect::Roll { collection, key, documents, amounts } => {
                     self.roll(&collection, &key, documents, &amounts, scope)?;
                 }

@@ -10,6 +10,7 @@
 
 pub mod active;
 mod backfill;
+pub mod bucket;
 mod compile;
 pub mod deployment;
 pub mod declaration;
@@ -28,6 +29,7 @@ use crate::language::states::States;
 use crate::language::stock::Stock;
 use crate::model::Model;
 use bson::{RawBson, RawDocument, RawDocumentBuf};
+use bucket::Pack;
 use declaration::Declaration;
 use effect::{Effect, Extreme, Newest, Referrers, Spread};
 use engine::Result;
@@ -77,6 +79,9 @@ struct Watch {
     bounded: Vec<Bounded>,
     mirror: Option<(String, String)>,
     rolls: Vec<Arc<Roll>>,
+    packs: Vec<Arc<Pack>>,
+    /// The declaration whose movements nobody changes afterwards.
+    ledger: Option<String>,
 }
 
 /// What a child adds to its parent.

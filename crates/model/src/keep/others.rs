@@ -1,5 +1,6 @@
 //! What a change causes in other documents.
 
+use super::bucket;
 use super::effect::{Change, Effect, Mirror};
 use super::value::{at, document, id_at, owned, tree};
 use super::{Adds, Contribution, Counts, REVERSE, Roll, Watch};
@@ -20,6 +21,11 @@ pub(super) fn others(
 ) -> Result<Vec<Effect>> {
     let mut effects = Vec::new();
     let Some(one) = after.or(before) else { return Ok(effects) };
+    if let (Some(declaration), Some(_), false) = (&watch.ledger, before, by_hook) {
+        let message = format!("the ledger of `{declaration}` is only appended to: write a line that takes it back");
+        effects.push(Effect::Refuse { declaration: declaration.clone(), message });
+        return Ok(effects);
+    }
     let Some(id) = owned(one, "_id")? else { return Ok(effects) };
     for contribution in &watch.contributions {
         if contribution.is_added_up() && !counts(&contribution.declaration, &id)? {
@@ -51,6 +57,11 @@ pub(super) fn others(
     if let (Some(ends), false) = (&watch.mirror, by_hook) {
         mirror(collection, ends, before, after, &mut effects)?;
     }
+    for pack in &watch.packs {
+        if counts(&pack.declaration, &id)? {
+            effects.extend(bucket::packing(pack, before, after, &id)?);
+        }
+    }
     for roll in &watch.rolls {
         if !counts(&roll.declaration, &id)? {
             continue;
@@ -66,6 +77,9 @@ pub(super) fn of_declaration(watch: &Watch, collection: &str, name: &str, image:
     let Some(id) = owned(image, "_id")? else { return Ok(effects) };
     for contribution in watch.contributions.iter().filter(|contribution| contribution.declaration == name) {
         contribute(contribution, None, Some(image), &id, &mut effects)?;
+    }
+    for pack in watch.packs.iter().filter(|pack| pack.declaration == name) {
+        effects.extend(bucket::packing(pack, None, Some(image), &id)?);
     }
     for roll in watch.rolls.iter().filter(|roll| roll.declaration == name) {
         rolled(roll, None, Some(image), &mut effects)?;

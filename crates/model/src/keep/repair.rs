@@ -5,7 +5,8 @@
 //! hook keeps following other writes, so the difference that one snapshot shows is right at any later time. Everything else
 //! is computed again from the state as it is now. The same `_id` twice is refused as a duplicate: nothing is repaired twice.
 
-use super::declaration::Rule;
+use super::bucket::Pack;
+use super::declaration::{Declaration, Rule};
 use super::effect::Change;
 use super::embedded::ModelHook;
 use super::newest;
@@ -15,6 +16,7 @@ use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf, doc};
 use engine::document::Number;
 use engine::hook::{DocumentWrite, HookScope};
 use engine::{Code, Error, Result};
+use std::sync::Arc;
 
 /// The record of a repair, ready to be inserted.
 pub(crate) fn record(id: Bson, declaration: &str, target: &Bson, amounts: Option<Document>) -> Document {
@@ -46,6 +48,7 @@ impl ModelHook {
                 let amount = newest::number(amounts.get(&number.field))?;
                 self.repair_number(&declaration.collection, &number.field, &id, amount, stored.as_deref(), scope)?;
             }
+            (Rule::Bucket(pack), _) => self.repair_bucket(pack, declaration, target, scope)?,
             (Rule::Roll(roll), _) => {
                 let RawBson::Document(key) = &id else { return Err(bad("a rollup's `target` is its key")) };
                 let documents = newest::number(record.get("documents"))?.to_i64_exact().unwrap_or(0);
@@ -65,6 +68,28 @@ impl ModelHook {
         let mut done = record.clone();
         done.insert("at", bson::DateTime::from_millis(scope.now()));
         Ok(Some(compile::raw(&done)?))
+    }
+
+    /// A child is packed again, or a chunk made to say what it holds.
+    fn repair_bucket(
+        &self,
+        pack: &Arc<Pack>,
+        declaration: &Declaration,
+        target: &Bson,
+        scope: &mut dyn HookScope,
+    ) -> Result<()> {
+        let target = target.as_document().ok_or_else(|| bad("a bucket's `target` names a child or a chunk"))?;
+        let raw = |name: &str| target.get(name).map(newest::raw).transpose();
+        if let Some(child) = raw("child")? {
+            return self.repack(pack, declaration, &child, raw("parent")?.as_ref(), scope);
+        }
+        let Some(id) = raw("chunk")? else { return Ok(()) };
+        let namespace = self.namespace(&pack.collection)?;
+        if let (Some(stored), Some(Bson::Document(id))) = (scope.get(&namespace, id.as_raw_bson_ref())?, target.get("chunk")) {
+            let items = super::bucket::items_of(&document(&stored)?);
+            scope.replace(&namespace, compile::raw(&pack.chunk(id, items)?)?)?;
+        }
+        Ok(())
     }
 
     fn repair_number(
