@@ -623,6 +623,9 @@ impl<'a> Statement<'a> {
         if self.latest.is_some() {
             return Ok(after);
         }
+        if self.depth == 0 {
+            self.hook_writes = 0;
+        }
         let engine = self.engine;
         for hook in engine.hooks.load().iter().filter(|hook| hook.watches(namespace)) {
             if self.depth >= MAX_HOOK_DEPTH {

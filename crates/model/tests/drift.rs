@@ -51,7 +51,7 @@ entity review collection=reviews id=int {
   ref orderId to=order
   ref productId to=product on-delete=restrict
   live via=orderId { field buyerName from="buyer.name" }
-  live product via=productId { fields name reviewCount }
+  live product via=productId { fields name }
 }
 entity session collection=sessions id=int {
   ref userId to=user on-delete=cascade

@@ -24,11 +24,15 @@ use crate::keep::{Keeper, range};
 use crate::model::Model;
 use bson::{Bson, Document, doc};
 use rolls::Groups;
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use store::{Find, Session, Store};
 
 /// The documents of one batch.
 pub const BATCH: usize = 200;
+
+/// The most targets that are remembered in order not to report them twice.
+const MAX_SEEN: usize = 1_000_000;
 
 /// How often a suspect is read again when its snapshot is lost to other writers.
 const ATTEMPTS: usize = 10;
@@ -127,6 +131,8 @@ pub struct Auditor {
     pub(crate) keeper: Keeper,
     state: State,
     groups: Groups,
+    /// The targets of this declaration that were confirmed already: several documents may speak of one.
+    seen: HashSet<Vec<u8>>,
     begun: Option<Instant>,
     done: u64,
 }
@@ -144,6 +150,7 @@ impl Auditor {
             keeper: Keeper::new(model)?,
             state: State::default(),
             groups: Groups::default(),
+            seen: HashSet::new(),
             begun: None,
             done: 0,
         })
@@ -223,6 +230,7 @@ impl Auditor {
     fn enter(&mut self, declaration: &Declaration) {
         (self.state.declaration, self.state.phase, self.state.cursor) = (declaration.name.clone(), 0, None);
         self.groups = Groups::default();
+        self.seen = HashSet::new();
         self.state.findings.push(Finding {
             declaration: declaration.name.clone(),
             kind: declaration.kind().to_owned(),
@@ -322,6 +330,9 @@ impl Auditor {
 
     /// Compares one document again, in one snapshot, and puts it right if that is asked for.
     async fn confirm(&mut self, declaration: &Declaration, target: &Bson) -> Result<()> {
+        if self.seen.len() < MAX_SEEN && !self.seen.insert(snapshot::key(target)?) {
+            return Ok(());
+        }
         let mut last = None;
         for _ in 0..ATTEMPTS {
             match self.confirm_once(declaration, target).await {
