@@ -254,17 +254,18 @@ async fn apply_model(store: &store::Store, given: &str) -> Result<(), String> {
     let database = database.or_else(|| crate::command::place::stem(&path)).ok_or("name the database: PATH=DATABASE")?;
     let actions = model::apply::plan(store, &database, &checked.model, false).await.map_err(|error| error.to_string())?;
     for note in &actions.notes {
-        tracing::info!(database, "{note}");
+        tracing::info!(database = database.as_str(), "{note}");
     }
     // What is to be filled is filled while clients are served.
     let now: Vec<_> =
         actions.list.into_iter().filter(|action| !matches!(action, model::apply::Action::Fill { .. })).collect();
-    let done = model::apply::define(store, &database, &checked.model, &now, &mut |event| {
+    let mut tell = |event: model::apply::Event<'_>| {
         if let model::apply::Event::Done(action) = event {
-            tracing::info!(database, "{action}");
+            tracing::info!(database = database.as_str(), "{action}");
         }
-    });
-    done.await.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let done = model::apply::define(store, &database, &checked.model, &now, &mut tell).await;
+    done.map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// The engine's clock and randomness, from the system, and how long its log is kept.

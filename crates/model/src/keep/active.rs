@@ -57,7 +57,8 @@ pub fn open(folder: &Path, options: Options) -> Result<(Engine, Arc<Models>)> {
     Ok((engine, models))
 }
 
-/// Activates a model for a database, unless it is the active one already; gives the version.
+/// Activates a model for a database, unless it is the active one already, and fills what it keeps of the documents that are
+/// there; gives the version.
 ///
 /// # Errors
 /// A model that is refused, a failing storage.
@@ -75,10 +76,11 @@ pub fn activate(engine: &Engine, database: &str, model: &Model) -> Result<i64> {
         statement_ids: Vec::new(),
     };
     let reply = engine.insert(&engine::Context::default(), insert)?.wait()?;
-    match reply.errors.into_iter().next() {
-        Some(failed) => Err(failed.error),
-        None => Ok(version + 1),
+    if let Some(failed) = reply.errors.into_iter().next() {
+        return Err(failed.error);
     }
+    service::fill(engine, database)?;
+    Ok(version + 1)
 }
 
 /// The version and the model that are active for a database; version 0 if there never was one.
@@ -327,6 +329,10 @@ impl WriteHook for Models {
         }
         if !self.fresh.load(Ordering::Acquire) {
             self.read(scope)?;
+            // Data that were restored or copied here brought their model along.
+            if !self.databases().is_empty() {
+                scope.require_layer(LAYER, true);
+            }
         }
         match self.hook(&write.namespace.database) {
             Some(hook) if hook.watches(write.namespace) => hook.before_write(write, scope),

@@ -232,6 +232,16 @@ pub(super) fn step(engine: &Engine, namespace: &Namespace, id: Bson) -> Result<O
     reply.value.map(|value| super::value::document(&value)).transpose()
 }
 
+/// Does everything that is to be filled in a database.
+pub(super) fn fill(engine: &Engine, database: &str) -> Result<()> {
+    let namespace = Namespace::new(database, BACKFILL)?;
+    for note in open_notes(engine, database, BACKFILL)? {
+        let Some(id) = note.get("_id").cloned() else { continue };
+        while step(engine, &namespace, id.clone())?.is_some() {}
+    }
+    Ok(())
+}
+
 /// The documents of a collection that match.
 pub(super) fn find(engine: &Engine, namespace: Namespace, filter: &Document, limit: u64) -> Result<Vec<Document>> {
     let query = Query { filter: raw(filter)?, limit, ..Query::default() };
