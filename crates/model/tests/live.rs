@@ -98,7 +98,8 @@ async fn a_model_takes_effect_on_data_that_were_there_first_and_stays_in_the_fol
     filled(&store).await;
     let (before, after) = (parsed(BEFORE), parsed(AFTER));
     assert!(applied(&store, &before).await > 2);
-    let paid = store.collection("shop", "orders").count(doc! { "userId": 1, "status": "paid" }, None).await.expect("counts");
+    let paid =
+        store.collection("shop", "orders").count(doc! { "userId": 1, "status": "paid" }, None).await.expect("counts");
     assert_eq!(one(&store, "users", 1).await.get_i64("orderCount").expect("kept"), paid as i64);
     assert_eq!(applied(&store, &before).await, 0, "the second time there is nothing to do");
 
@@ -365,7 +366,11 @@ async fn a_source_with_many_copies_is_followed_by_the_service() {
     let service = Service::start(&engine, &models).expect("starts");
     let begun = std::time::Instant::now();
     let rename = doc! { "$set": { "name": "new" } };
-    store.collection("shop", "users").update_one(doc! { "_id": 1 }, rename, Update::default(), None).await.expect("renamed");
+    store
+        .collection("shop", "users")
+        .update_one(doc! { "_id": 1 }, rename, Update::default(), None)
+        .await
+        .expect("renamed");
     let renamed = begun.elapsed();
     let mut slowest = Duration::ZERO;
     let mut others = 0;
@@ -382,7 +387,9 @@ async fn a_source_with_many_copies_is_followed_by_the_service() {
     let left = orders.count(doc! { "buyer.name": { "$ne": "new" } }, None).await.expect("counts");
     assert_eq!(left, 0);
     let rate = f64::from(copies) / took.as_secs_f64();
-    eprintln!("{copies} copies: the rename took {renamed:?}, all of them {took:?} ({rate:.0}/s); meanwhile {others} writes, the slowest {slowest:?}");
+    eprintln!(
+        "{copies} copies: the rename took {renamed:?}, all of them {took:?} ({rate:.0}/s); meanwhile {others} writes, the slowest {slowest:?}"
+    );
     assert_eq!(drifted(&store, &model).await, vec![]);
     drop(service);
     let found = orders.find(doc! {}, Find { limit: 1, ..Find::default() }, None).await.expect("found");

@@ -252,7 +252,8 @@ async fn apply_model(store: &store::Store, given: &str) -> Result<(), String> {
     };
     let checked = model::load(&path).map_err(|error| error.to_string())?;
     let database = database.or_else(|| crate::command::place::stem(&path)).ok_or("name the database: PATH=DATABASE")?;
-    let actions = model::apply::plan(store, &database, &checked.model, false).await.map_err(|error| error.to_string())?;
+    let actions =
+        model::apply::plan(store, &database, &checked.model, false).await.map_err(|error| error.to_string())?;
     for note in &actions.notes {
         tracing::info!(database = database.as_str(), "{note}");
     }

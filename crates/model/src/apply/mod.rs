@@ -317,9 +317,7 @@ async fn indexes(
             actions.notes.push(format!("index {name} of {collection} is not in the model and stays (--drop drops it)"));
         }
     }
-    actions.list.extend(
-        builds.into_iter().map(|(index, _)| Action::Index { collection: collection.clone(), index }),
-    );
+    actions.list.extend(builds.into_iter().map(|(index, _)| Action::Index { collection: collection.clone(), index }));
     Ok(())
 }
 

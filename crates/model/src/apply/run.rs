@@ -64,7 +64,9 @@ pub async fn define(
             report(Event::Begun(action));
         }
         match action {
-            Action::Create { collection, options } => store.collection(database, collection).create(options.clone()).await?,
+            Action::Create { collection, options } => {
+                store.collection(database, collection).create(options.clone()).await?
+            }
             Action::Validate { collection, validator } => {
                 let changes = doc! { "validator": validator.clone(), "validationLevel": "moderate" };
                 store.collection(database, collection).modify(changes).await?;
@@ -128,12 +130,7 @@ pub(super) async fn open_notes(store: &Store, database: &str) -> Result<Vec<Stri
 }
 
 /// Fills everything that is open, one declaration after the other.
-async fn fill(
-    store: &Store,
-    database: &str,
-    model: &Model,
-    report: &mut (dyn FnMut(Event<'_>) + Send),
-) -> Result<()> {
+async fn fill(store: &Store, database: &str, model: &Model, report: &mut (dyn FnMut(Event<'_>) + Send)) -> Result<()> {
     let keeper = Keeper::new(model)?;
     for name in open_notes(store, database).await? {
         let action = Action::Fill { declaration: name.clone() };

@@ -148,10 +148,8 @@ impl Auditor {
     ) -> Result<Compared> {
         let mut compared = Compared::default();
         let end = |image: &Document, path: &str| at(image, path).filter(|id| !matches!(id, Bson::Null)).cloned();
-        let pairs: Vec<Document> = images
-            .iter()
-            .filter_map(|image| Some(doc! { from: end(image, to)?, to: end(image, from)? }))
-            .collect();
+        let pairs: Vec<Document> =
+            images.iter().filter_map(|image| Some(doc! { from: end(image, to)?, to: end(image, from)? })).collect();
         if pairs.is_empty() {
             return Ok(compared);
         }
@@ -192,7 +190,14 @@ impl Auditor {
                 expected: wanted.into(),
                 add: None,
                 documents: 0,
-                update: Some((filter, if set.is_empty() { doc! {} } else { doc! { "$set": set } })),
+                update: Some((
+                    filter,
+                    if set.is_empty() {
+                        doc! {}
+                    } else {
+                        doc! { "$set": set }
+                    },
+                )),
             });
         }
         Ok(compared)

@@ -282,7 +282,8 @@ impl Auditor {
         finding.orphans += orphans.len() as u64;
         for id in orphans {
             if finding.examples.len() < most {
-                let (stored, expected) = (Bson::String("refers to nothing, or did when it was written".into()), Bson::Null);
+                let (stored, expected) =
+                    (Bson::String("refers to nothing, or did when it was written".into()), Bson::Null);
                 finding.examples.push(Example { id: id.clone(), stored, expected });
             }
         }

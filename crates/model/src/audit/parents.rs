@@ -32,7 +32,11 @@ fn id_of(image: &Document) -> Bson {
 fn children(by: &str, ids: &[Bson], filter: &RawDocument) -> Result<Document> {
     let filter = crate::keep::value::document(filter)?;
     let ids = doc! { by: { "$in": ids.to_vec() } };
-    Ok(if filter.is_empty() { ids } else { doc! { "$and": [ids, filter] } })
+    Ok(if filter.is_empty() {
+        ids
+    } else {
+        doc! { "$and": [ids, filter] }
+    })
 }
 
 impl Auditor {
@@ -132,8 +136,7 @@ impl Auditor {
             return Ok(compared);
         }
         let field = format!("{}.{}", declaration.collection, number.field);
-        let notes: Vec<Bson> =
-            missing.iter().map(|id| doc! { "field": &field, "parent": id.clone() }.into()).collect();
+        let notes: Vec<Bson> = missing.iter().map(|id| doc! { "field": &field, "parent": id.clone() }.into()).collect();
         let notes = self.by_ids(PENDING, notes, None, session.as_deref_mut()).await?;
         let sums = self.sums(declaration, number, &missing, session).await?;
         for id in missing {

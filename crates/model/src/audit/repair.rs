@@ -4,8 +4,8 @@ use super::{Auditor, Drift};
 use crate::error::Result;
 use crate::keep::declaration::Declaration;
 use crate::keep::{REPAIRS, repair_record};
-use bson::oid::ObjectId;
 use bson::Bson;
+use bson::oid::ObjectId;
 
 impl Auditor {
     /// Has the server put a difference right; true once it has.

@@ -77,7 +77,8 @@ impl Auditor {
     async fn put_right(&self, declaration: &Declaration, drift: &Drift, session: Option<&mut Session>) -> Result<()> {
         let Some((filter, update)) = &drift.update else { return Ok(()) };
         let collection = self.store.collection(&self.database, &declaration.collection);
-        let options = Update { upsert: matches!(declaration.rule, Rule::Roll(_) | Rule::Mirror { .. }), ..Update::default() };
+        let options =
+            Update { upsert: matches!(declaration.rule, Rule::Roll(_) | Rule::Mirror { .. }), ..Update::default() };
         collection.update_one(filter.clone(), update.clone(), options, session).await?;
         Ok(())
     }
@@ -98,7 +99,8 @@ impl Auditor {
 
 /// A value as a key that is equal exactly for values that MongoDB calls equal.
 pub(super) fn key(value: &Bson) -> Result<Vec<u8>> {
-    let raw = RawBson::try_from(value.clone()).map_err(|error| Error::Engine(engine::Error::bad_value(error.to_string())))?;
+    let raw =
+        RawBson::try_from(value.clone()).map_err(|error| Error::Engine(engine::Error::bad_value(error.to_string())))?;
     let mut key = Vec::new();
     engine::key::encode(raw.as_raw_bson_ref(), None, &mut key)?;
     Ok(key)

@@ -12,8 +12,8 @@
 
 use super::backfill;
 use super::embedded::ModelHook;
-use super::value::document;
 use super::service::{self, Wake};
+use super::value::document;
 use super::{BACKFILL, Keeper, compile, newest};
 use crate::model::Model;
 use crate::problem::{Problems, Sources};

@@ -225,12 +225,10 @@ impl ModelHook {
                 }
                 Ok(if found.is_empty() { Step::Over(0) } else { Step::Upto(None, 0) })
             }
-            Rule::Extreme(rule) => self.each(collection, cursor, scope, |parent, scope| {
-                self.look_up(collection, parent, &rule.field, scope)
-            }),
-            Rule::Newest(rule) => self.each(collection, cursor, scope, |parent, scope| {
-                self.look_up(collection, parent, &rule.field, scope)
-            }),
+            Rule::Extreme(rule) => self
+                .each(collection, cursor, scope, |parent, scope| self.look_up(collection, parent, &rule.field, scope)),
+            Rule::Newest(rule) => self
+                .each(collection, cursor, scope, |parent, scope| self.look_up(collection, parent, &rule.field, scope)),
             _ => Ok(Step::Over(0)),
         }
     }
@@ -263,9 +261,8 @@ impl ModelHook {
                 let effects = self.effects_of(declaration, child)?;
                 self.note_missing(&declaration.collection, effects, scope)
             }),
-            Rule::Copy(_) | Rule::Mirror { .. } => {
-                self.each(&declaration.collection, cursor, scope, |image, scope| self.refresh(declaration, image, scope))
-            }
+            Rule::Copy(_) | Rule::Mirror { .. } => self
+                .each(&declaration.collection, cursor, scope, |image, scope| self.refresh(declaration, image, scope)),
             Rule::Reference { .. } => Ok(Step::Over(0)),
         }
     }

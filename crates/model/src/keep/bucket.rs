@@ -220,7 +220,8 @@ impl ModelHook {
     }
 
     fn is_last(&self, rule: &Pack, by: &Bson, chunk: &Document, scope: &dyn HookScope) -> Result<bool> {
-        let last = self.chunks(rule, &doc! { rule.by.clone(): by.clone() }, &doc! { "first": -1, "n": -1 }, 1, scope)?;
+        let last =
+            self.chunks(rule, &doc! { rule.by.clone(): by.clone() }, &doc! { "first": -1, "n": -1 }, 1, scope)?;
         Ok(last.first().is_none_or(|last| last.get("_id") == chunk.get("_id")))
     }
 

@@ -146,27 +146,33 @@ fn copies(keeper: &mut Keeper, model: &Model, entity: &Entity) {
             let here = |via: &String| *via == reference.name;
             for snapshot in body.snapshots.iter().filter(|copy| here(&copy.via)) {
                 let declaration = copy_name(entity, &prefix, "snapshot", snapshot.name.as_ref(), &snapshot.via);
-                keeper.copy(&entity.collection, CopyIn {
-                    declaration,
-                    fill: Some(snapshot.fill),
-                    steps: steps.clone(),
-                    reference: reference.name.clone(),
-                    name: snapshot.name.clone(),
-                    source: source.clone(),
-                    fields: pairs(&snapshot.fields),
-                });
+                keeper.copy(
+                    &entity.collection,
+                    CopyIn {
+                        declaration,
+                        fill: Some(snapshot.fill),
+                        steps: steps.clone(),
+                        reference: reference.name.clone(),
+                        name: snapshot.name.clone(),
+                        source: source.clone(),
+                        fields: pairs(&snapshot.fields),
+                    },
+                );
             }
             for live in body.lives.iter().filter(|copy| here(&copy.via)) {
                 let declaration = copy_name(entity, &prefix, "live", live.name.as_ref(), &live.via);
-                keeper.copy(&entity.collection, CopyIn {
-                    declaration: declaration.clone(),
-                    fill: None,
-                    steps: steps.clone(),
-                    reference: reference.name.clone(),
-                    name: live.name.clone(),
-                    source: source.clone(),
-                    fields: pairs(&live.fields),
-                });
+                keeper.copy(
+                    &entity.collection,
+                    CopyIn {
+                        declaration: declaration.clone(),
+                        fill: None,
+                        steps: steps.clone(),
+                        reference: reference.name.clone(),
+                        name: live.name.clone(),
+                        source: source.clone(),
+                        fields: pairs(&live.fields),
+                    },
+                );
                 keeper.watch(&source).spreads.push(Arc::new(Spread {
                     declaration,
                     holders: entity.collection.clone(),

@@ -11,11 +11,11 @@
 //! - At a transaction's commit the hook sees a state that holds all its writes; a kept number is then what it was before
 //!   the transaction plus what the effects of its other writes have made of it already.
 
+use super::active::LAYER;
 use super::effect::{Change, Effect, Extreme, Fill, Mirror, Newest, Referrers, Spread};
 use super::lagging::release;
 use super::service::Wake;
 use super::value::{at, document, get, id_at, owned, set, tree};
-use super::active::LAYER;
 use super::{BACKFILL, Keeper, KeptRule, LAGGING, PENDING, REPAIRS, REVERSE, compile, newest, others};
 use crate::language::reference::OnDelete;
 use bson::{Bson, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, doc};

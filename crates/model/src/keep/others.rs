@@ -311,7 +311,11 @@ pub(crate) fn roll_filter(roll: &Roll, group: &Document) -> Result<Document> {
         all.push(test);
     }
     all.retain(|test| !test.is_empty());
-    Ok(if all.is_empty() { Document::new() } else { bson::doc! { "$and": all } })
+    Ok(if all.is_empty() {
+        Document::new()
+    } else {
+        bson::doc! { "$and": all }
+    })
 }
 
 /// The rows of a document: itself, or one for each element of the unwound array.

@@ -85,7 +85,9 @@ impl ModelHook {
         }
         let Some(id) = raw("chunk")? else { return Ok(()) };
         let namespace = self.namespace(&pack.collection)?;
-        if let (Some(stored), Some(Bson::Document(id))) = (scope.get(&namespace, id.as_raw_bson_ref())?, target.get("chunk")) {
+        if let (Some(stored), Some(Bson::Document(id))) =
+            (scope.get(&namespace, id.as_raw_bson_ref())?, target.get("chunk"))
+        {
             let items = super::bucket::items_of(&document(&stored)?);
             scope.replace(&namespace, compile::raw(&pack.chunk(id, items)?)?)?;
         }

@@ -250,9 +250,8 @@ pub(super) fn find(engine: &Engine, namespace: Namespace, filter: &Document, lim
     let mut found = Vec::new();
     loop {
         for bytes in &batch.documents {
-            let bytes = bson::RawDocument::from_bytes(bytes).map_err(|error| {
-                Error::new(Code::INVALID_BSON, format!("a stored document can't be read: {error}"))
-            })?;
+            let bytes = bson::RawDocument::from_bytes(bytes)
+                .map_err(|error| Error::new(Code::INVALID_BSON, format!("a stored document can't be read: {error}")))?;
             found.push(super::value::document(bytes)?);
         }
         if batch.cursor == 0 {

@@ -108,7 +108,8 @@ async fn once(arguments: &Arguments, store: &store::Store, database: &str, model
     while auditor.step().await? {
         let current = auditor.current();
         if total.0 != current.declaration {
-            total = (current.declaration.clone(), store.collection(database, &current.collection).estimated_count().await?);
+            total =
+                (current.declaration.clone(), store.collection(database, &current.collection).estimated_count().await?);
         }
         bar.at(&current.declaration, current.checked, total.1);
         if let Some(file) = &arguments.state {
@@ -153,7 +154,8 @@ fn report(findings: &[Finding]) -> String {
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header(["declaration", "kind", "checked", "drifted", "repaired", "orphans", "lagging"]);
     for one in findings {
-        let numbers = [one.checked, one.drifted, one.repaired, one.orphans, one.lagging].map(|number| number.to_string());
+        let numbers =
+            [one.checked, one.drifted, one.repaired, one.orphans, one.lagging].map(|number| number.to_string());
         let mut row = vec![one.declaration.clone(), one.kind.clone()];
         row.extend(numbers);
         table.add_row(row);
