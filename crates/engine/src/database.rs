@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Collection};
 use crate::context::Context;
 use crate::counters::Counters;
 use crate::cursor::Cursors;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::expression::Environment;
 use crate::hook::WriteHook;
 use crate::index_uses::IndexUses;
@@ -19,7 +19,7 @@ use crate::series::Packer;
 use crate::session::Sessions;
 use crate::snapshots::Snapshots;
 use crate::statement::{BLOCKED, Delta, Outcome, Statement};
-use crate::storage::{Changes, Position, Snapshot, Storage, Ticket, View, Writer};
+use crate::storage::{Changes, Direction, Position, Snapshot, Storage, Ticket, View, Writer};
 use crate::watch::Hub;
 use crate::{keyspace, storage};
 use arc_swap::ArcSwap;
@@ -157,8 +157,16 @@ impl Engine {
     /// # Errors
     /// A folder that another process has open, that can't be read, or whose content is damaged.
     pub fn open(folder: &Path, options: Options) -> Result<Engine> {
+        Engine::open_with(folder, options, Vec::new())
+    }
+
+    /// Opens a folder with write hooks that see every write, the very first one too.
+    ///
+    /// # Errors
+    /// As [`Engine::open`]; a layer that the folder requires and that no hook belongs to.
+    pub fn open_with(folder: &Path, options: Options, hooks: Vec<Arc<dyn WriteHook>>) -> Result<Engine> {
         let storage = Storage::open(folder, options.storage.clone())?;
-        Engine::on(storage, options)
+        Engine::on_with(storage, options, hooks)
     }
 
     /// An engine in memory: the same behaviour, gone at the end.
@@ -175,7 +183,16 @@ impl Engine {
     /// # Errors
     /// A catalogue that can't be read.
     pub fn on(storage: Storage, options: Options) -> Result<Engine> {
+        Engine::on_with(storage, options, Vec::new())
+    }
+
+    /// An engine on a storage, with write hooks that see every write.
+    ///
+    /// # Errors
+    /// As [`Engine::on`]; a layer that the storage's content requires and that no hook belongs to.
+    pub fn on_with(storage: Storage, options: Options, hooks: Vec<Arc<dyn WriteHook>>) -> Result<Engine> {
         let snapshot = storage.snapshot();
+        check_layers(&snapshot, &hooks)?;
         let catalog = Arc::new(Catalog::load(&snapshot)?);
         let last_time = storage.writer()?.time();
         let inner = Arc::new(Inner {
@@ -186,7 +203,7 @@ impl Engine {
             options,
             counters: Counters::default(),
             intents: Intents::default(),
-            hooks: ArcSwap::default(),
+            hooks: ArcSwap::from_pointee(hooks),
             sessions: Sessions::default(),
             cursors: Cursors::default(),
             plans: PlanCache::new(),
@@ -429,11 +446,29 @@ impl Inner {
         let Some(value) = view.get(&totals_key(collection))? else { return Ok(Totals::default()) };
         let number = |from: usize| {
             let bytes = value.get(from..from + 8).and_then(|bytes| bytes.try_into().ok());
-            bytes.map(i64::from_le_bytes).ok_or_else(|| crate::Error::internal("a collection's totals are broken"))
+            bytes.map(i64::from_le_bytes).ok_or_else(|| Error::internal("a collection's totals are broken"))
         };
         let later = |from: usize| if value.len() > from { number(from) } else { Ok(0) };
         Ok(Totals { count: number(0)?, size_bytes: number(8)?, buckets: later(16)?, largest_bytes: later(24)? })
     }
+}
+
+/// Refuses to open what a missing layer would have to keep.
+fn check_layers(view: &dyn View, hooks: &[Arc<dyn WriteHook>]) -> Result<()> {
+    let prefix = keyspace::prefix(keyspace::SETTINGS, 0);
+    let mut end = None;
+    let (from, to) = keyspace::bounds(&prefix, &mut end);
+    for entry in view.range(from, to, Direction::Forward)? {
+        let (key, _) = entry?;
+        let Some(name) = keyspace::layer_name(&key[prefix.len()..]) else { continue };
+        if !hooks.iter().any(|hook| hook.layer() == Some(name)) {
+            return Err(Error::new(
+                Code::ILLEGAL_OPERATION,
+                format!("these data are kept by the layer `{name}` and open only together with it"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Where a collection's totals lie.

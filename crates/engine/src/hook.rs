@@ -37,6 +37,21 @@ pub trait WriteHook: Send + Sync {
     /// Whether it wants to see the writes of a namespace; asked for each write, so it must be quick.
     fn watches(&self, namespace: &Namespace) -> bool;
 
+    /// The layer that it belongs to, by the name that [`HookScope::require_layer`] knows it by.
+    fn layer(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether the documents of a namespace must be deleted one by one before it goes as a whole: dropped, or replaced
+    /// by `$out`. Such a namespace can't be renamed.
+    ///
+    /// # Errors
+    /// A namespace that must not go at all.
+    fn clears_before_drop(&self, namespace: &Namespace) -> Result<bool> {
+        let _ = namespace;
+        Ok(false)
+    }
+
     /// Sees a write before it is made. It may refuse it by an error, give another document to store in its place
     /// (never for a delete), and write other documents through `scope`.
     ///
@@ -91,4 +106,10 @@ pub trait HookScope {
 
     /// The statement's time, in milliseconds since 1970.
     fn now(&self) -> i64;
+
+    /// How many document writes the hooks of this statement may still add.
+    fn writes_left(&self) -> usize;
+
+    /// From this commit on, the engine opens only together with a hook of that layer, or again without it.
+    fn require_layer(&mut self, layer: &str, required: bool);
 }

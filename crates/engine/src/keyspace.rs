@@ -31,6 +31,9 @@ pub const INDEXES: u8 = 0x20;
 /// Recorded results of retryable writes.
 pub const SESSIONS: u8 = 0x30;
 
+/// What begins a layer's setting.
+const LAYER: &[u8] = b"layer.";
+
 /// How long the part before the record key of a document's key is.
 pub const RECORD_PREFIX_BYTES: usize = 5;
 
@@ -66,6 +69,16 @@ pub fn index(index: u32, encoded_key: &[u8], record_key: &[u8]) -> Bytes {
     key.extend_from_slice(encoded_key);
     key.extend_from_slice(record_key);
     Bytes::from(key)
+}
+
+/// The setting that says that the engine opens only together with a hook of that layer.
+pub fn layer(name: &str) -> Bytes {
+    key(SETTINGS, 0, &[LAYER, name.as_bytes()].concat())
+}
+
+/// The name of a layer from the rest of its setting's key.
+pub fn layer_name(rest: &[u8]) -> Option<&str> {
+    std::str::from_utf8(rest.strip_prefix(LAYER)?).ok()
 }
 
 /// The least key above all that begin with `prefix`; `None` when there is none.

@@ -623,6 +623,9 @@ impl<'a> Statement<'a> {
         if self.latest.is_some() {
             return Ok(after);
         }
+        if self.depth == 0 {
+            self.hook_writes = 0;
+        }
         let engine = self.engine;
         for hook in engine.hooks.load().iter().filter(|hook| hook.watches(namespace)) {
             if self.depth >= MAX_HOOK_DEPTH {
@@ -687,7 +690,7 @@ impl HookScope for Statement<'_> {
 
     fn find(&self, namespace: &Namespace, filter: &RawDocument, limit: usize) -> Result<Vec<RawDocumentBuf>> {
         let Some(collection) = self.catalog.get(namespace) else { return Ok(Vec::new()) };
-        self.engine.find_in_view(&self.layer, collection, filter, limit)
+        self.engine.find_in_view(&self.layer, collection, filter, None, limit)
     }
 
     fn find_sorted(
@@ -697,24 +700,8 @@ impl HookScope for Statement<'_> {
         sort: &RawDocument,
         limit: usize,
     ) -> Result<Vec<RawDocumentBuf>> {
-        let fields = crate::document::order::parse_pattern(sort)?;
-        let directions: Vec<bool> = fields.iter().map(|field| field.descending).collect();
-        let mut found = Vec::new();
-        for document in HookScope::find(self, namespace, filter, usize::MAX)? {
-            found.push((crate::document::order::sort_key(&document, &fields, None)?, document));
-        }
-        let mut failed = None;
-        found.sort_by(|(a, _), (b, _)| {
-            let (a, b) = (a.iter().map(|part| part.or_null()), b.iter().map(|part| part.or_null()));
-            crate::document::order::compare_keys(a, b, &directions, None).unwrap_or_else(|error| {
-                failed = Some(error);
-                std::cmp::Ordering::Equal
-            })
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(found.into_iter().take(limit).map(|(_, document)| document).collect()),
-        }
+        let Some(collection) = self.catalog.get(namespace) else { return Ok(Vec::new()) };
+        self.engine.find_in_view(&self.layer, collection, filter, Some(sort), limit)
     }
 
     fn insert(&mut self, namespace: &Namespace, document: RawDocumentBuf) -> Result<()> {
@@ -745,6 +732,19 @@ impl HookScope for Statement<'_> {
 
     fn now(&self) -> i64 {
         self.now_ms
+    }
+
+    fn writes_left(&self) -> usize {
+        MAX_HOOK_WRITES.saturating_sub(self.hook_writes)
+    }
+
+    fn require_layer(&mut self, layer: &str, required: bool) {
+        let key = keyspace::layer(layer);
+        if required {
+            self.layer.put(key, Bytes::from_static(&[1]));
+        } else {
+            self.layer.delete(key);
+        }
     }
 }
 

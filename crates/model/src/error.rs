@@ -26,6 +26,10 @@ pub enum Error {
     Refused(Problems),
     /// A canonical JSON text is not one of ours, or of a later version.
     BadJson(String),
+    /// The store refused or failed.
+    Store(store::Error),
+    /// A document or filter that can't be evaluated.
+    Engine(engine::Error),
     /// A table of thresholds or constants is not valid.
     BadTable(String),
 }
@@ -40,6 +44,8 @@ impl fmt::Display for Error {
             Error::Refused(problems) => fmt::Display::fmt(problems, f),
             Error::BadJson(message) => write!(f, "not a model in canonical JSON: {message}"),
             Error::BadTable(message) => f.write_str(message),
+            Error::Store(error) => fmt::Display::fmt(error, f),
+            Error::Engine(error) => fmt::Display::fmt(error, f),
         }
     }
 }
@@ -50,5 +56,30 @@ impl std::error::Error for Error {
             Error::Unreadable { source, .. } => Some(source),
             _ => None,
         }
+    }
+}
+
+impl Error {
+    /// Whether trying again may help: another transaction was in the way.
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(self, Error::Store(error) if error.has_label("TransientTransactionError") || error.code == Some(112))
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Error {
+        Error::Store(error)
+    }
+}
+
+impl From<engine::Error> for Error {
+    fn from(error: engine::Error) -> Error {
+        Error::Engine(error)
+    }
+}
+
+impl From<bson::error::Error> for Error {
+    fn from(error: bson::error::Error) -> Error {
+        Error::Engine(error.into())
     }
 }

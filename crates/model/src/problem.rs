@@ -163,6 +163,11 @@ impl Problems {
         self.list.iter().any(|problem| !problem.warning)
     }
 
+    /// What each error says, without its place.
+    pub fn messages(&self) -> Vec<String> {
+        self.list.iter().filter(|problem| !problem.warning).map(ToString::to_string).collect()
+    }
+
     /// Whether there is none, not even a warning.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()

@@ -28,6 +28,10 @@ enum Command {
     Model(command::model::Arguments),
     /// Advise how a model's relations are best stored, with costs and forecasts
     Advise(command::advise::Arguments),
+    /// Make a database what a model says, and let the model take effect
+    Apply(command::apply::Arguments),
+    /// Compare whatever a model keeps with its source, and put it right
+    Audit(command::audit::Arguments),
     /// Plan the indexes and shard keys of a model
     Plan(command::plan::Arguments),
     /// Find what hurts in a live database, or will
@@ -63,6 +67,8 @@ fn main() -> ExitCode {
         Command::Token(arguments) => command::token::run(arguments),
         Command::Model(arguments) => return command::model::run(arguments),
         Command::Advise(arguments) => return command::advise::run(arguments),
+        Command::Apply(arguments) => return command::apply::run(&arguments),
+        Command::Audit(arguments) => return command::audit::run(&arguments),
         Command::Plan(arguments) => return command::plan::run(arguments),
         Command::Dump(arguments) => return command::dump::run(arguments),
         Command::Restore(arguments) => return command::restore::run(arguments),

@@ -9,6 +9,8 @@ use crate::web;
 use clap::Args;
 use engine::Engine;
 use futures_util::FutureExt;
+use model::keep::active;
+use model::keep::service::Service;
 use serde::Deserialize;
 use std::fmt;
 use std::future::Future;
@@ -78,6 +80,10 @@ pub(crate) struct Arguments {
     /// What is logged, e.g. info or wire=debug,engine=info (default: info)
     #[arg(long, value_name = "FILTER", env = "SHEAF_LOG")]
     log_level: Option<String>,
+    /// Model to keep, and for which database (default: what the file or folder is called); may be given several times.
+    /// A model that was applied before is kept without it
+    #[arg(long, value_name = "PATH[=DATABASE]")]
+    model: Vec<String>,
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE", env = "SHEAF_CONFIG")]
     config: Option<PathBuf>,
@@ -106,6 +112,7 @@ struct File {
     log_format: Option<Format>,
     log_level: Option<String>,
     http: web::Arguments,
+    model: Vec<String>,
 }
 
 /// Why serving could not start.
@@ -123,6 +130,8 @@ pub(crate) enum Failure {
     Server(wire::ConfigError),
     /// The HTTP API can't be started.
     Http(String),
+    /// A model can't be kept.
+    Model(String, String),
     /// The demo's scene went wrong.
     Demo(String),
     /// The system refuses something we need.
@@ -136,6 +145,7 @@ impl fmt::Display for Failure {
             Failure::Log(reason) => write!(f, "logging: {reason}"),
             Failure::Engine(folder, error) => write!(f, "can't open the folder {}: {error}", folder.display()),
             Failure::Close(error) => write!(f, "the folder could not be closed in order: {error}"),
+            Failure::Model(model, reason) => write!(f, "the model {model} can't be kept: {reason}"),
             Failure::Demo(reason) => write!(f, "the demo failed: {reason}"),
             Failure::Http(reason) => f.write_str(reason),
             Failure::Server(error) => write!(f, "{error}"),
@@ -174,6 +184,9 @@ impl Arguments {
         self.log_format = self.log_format.or(file.log_format);
         self.log_level = self.log_level.or(file.log_level);
         self.web.with_file(file.http);
+        if self.model.is_empty() {
+            self.model = file.model;
+        }
         Ok(self)
     }
 
@@ -215,11 +228,45 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let level = arguments.log_level.as_deref().unwrap_or(DEFAULT_LOG_LEVEL);
     log::start(arguments.log_format.unwrap_or_default(), level).map_err(Failure::Log)?;
     let folder = arguments.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DATA));
-    let engine = Engine::open(&folder, engine_options(&arguments)).map_err(|error| Failure::Engine(folder, error))?;
+    let opened = active::open(&folder, engine_options(&arguments));
+    let (engine, models) = opened.map_err(|error| Failure::Engine(folder, error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(arguments, engine.clone(), &[]))?;
+    let store = store::Store::embedded(engine.clone());
+    for model in &arguments.model {
+        runtime.block_on(apply_model(&store, model)).map_err(|reason| Failure::Model(model.clone(), reason))?;
+    }
+    let service = Service::start(&engine, &models).map_err(|error| Failure::Model("sheaf.models".into(), error.to_string()))?;
+    let kept = models.databases();
+    let kept: Vec<&str> = kept.iter().map(String::as_str).collect();
+    runtime.block_on(serve(arguments, engine.clone(), &kept))?;
     drop(runtime);
+    drop(service);
     engine.close().map_err(Failure::Close)
+}
+
+/// Applies a model that was given as `PATH[=DATABASE]`: all but what drops something.
+async fn apply_model(store: &store::Store, given: &str) -> Result<(), String> {
+    let (path, database) = match given.rsplit_once('=') {
+        Some((path, database)) => (PathBuf::from(path), Some(database.to_owned())),
+        None => (PathBuf::from(given), None),
+    };
+    let checked = model::load(&path).map_err(|error| error.to_string())?;
+    let database = database.or_else(|| crate::command::place::stem(&path)).ok_or("name the database: PATH=DATABASE")?;
+    let actions =
+        model::apply::plan(store, &database, &checked.model, false).await.map_err(|error| error.to_string())?;
+    for note in &actions.notes {
+        tracing::info!(database = database.as_str(), "{note}");
+    }
+    // What is to be filled is filled while clients are served.
+    let now: Vec<_> =
+        actions.list.into_iter().filter(|action| !matches!(action, model::apply::Action::Fill { .. })).collect();
+    let mut tell = |event: model::apply::Event<'_>| {
+        if let model::apply::Event::Done(action) = event {
+            tracing::info!(database = database.as_str(), "{action}");
+        }
+    };
+    let done = model::apply::define(store, &database, &checked.model, &now, &mut tell).await;
+    done.map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// The engine's clock and randomness, from the system, and how long its log is kept.

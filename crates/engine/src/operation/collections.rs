@@ -3,7 +3,7 @@
 use super::aggregate::EngineCollections;
 use super::read::Query;
 use super::update::{Done, UpdateStatement};
-use super::{Create, Rename};
+use super::{Create, Find, Rename};
 use crate::catalog::Collection;
 use crate::database::Engine;
 use crate::document::{append, get, validated};
@@ -177,6 +177,9 @@ impl Collections for EngineCollections {
             engine.drop_collection(&self.context, &temporary)?.wait()?;
             return Err(error);
         }
+        if self.engine.clears_before_drop(target)? {
+            return self.copy_over(&engine, &temporary, target);
+        }
         let rename = Rename { from: temporary, to: target.clone(), drop_target: true };
         engine.rename(&self.context, &rename)?.wait()
     }
@@ -222,6 +225,37 @@ impl EngineCollections {
                 matches!(done.reply, Done::Now(Some(changed)) if changed.before.is_some())
             }
         })
+    }
+
+    /// Replaces the documents of a collection that hooks keep by those of another one, which goes: each is deleted and
+    /// inserted as any other, in bounded steps.
+    fn copy_over(&self, engine: &Engine, temporary: &Namespace, target: &Namespace) -> Result<()> {
+        self.engine.delete_many(&self.context, target, &Query::default())?.wait()?;
+        let find = Find { batch_size: Some(OUT_STEP_ROWS), ..Find::new(temporary.clone()) };
+        let mut batch = engine.find(&self.context, &find)?;
+        loop {
+            for document in &batch.documents {
+                let document = RawDocument::from_bytes(document)?;
+                let written = self.engine.write(&self.context, |statement| {
+                    statement.bypass_validation = self.bypass_validation;
+                    let collection = statement.collection_or_create(target)?;
+                    statement.insert(&collection, document.to_owned())
+                });
+                match written {
+                    Ok(written) => drop(written.ticket),
+                    Err(error) => {
+                        engine.drop_collection(&self.context, temporary)?.wait()?;
+                        return Err(error);
+                    }
+                }
+            }
+            if batch.cursor == 0 {
+                break;
+            }
+            batch = engine.get_more(&self.context, batch.cursor, temporary, None, None)?;
+        }
+        engine.drop_collection(&self.context, temporary)?.wait()?;
+        Ok(())
     }
 
     /// Inserts rows into the collection that will take the target's place, and gives it the target's indexes.

@@ -6,6 +6,7 @@ use crate::database::{Engine, Inner, Totals, Written, totals_key};
 use crate::error::{Code, Error, Result};
 use crate::keyspace;
 use crate::namespace::Namespace;
+use crate::operation::Query;
 use crate::statement::Statement;
 use crate::storage::{Direction, View};
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
@@ -13,6 +14,9 @@ use std::sync::Arc;
 
 /// The keys that one step of dropping deletes.
 const DROP_STEP_KEYS: usize = 10_000;
+
+/// How often a drop that must delete the documents first begins again when others insert meanwhile.
+const MAX_DROP_ATTEMPTS: usize = 10;
 
 /// A collection or view to create.
 #[derive(Clone, Debug)]
@@ -72,11 +76,32 @@ impl Engine {
     /// # Errors
     /// A failing storage.
     pub fn drop_collection(&self, context: &Context, namespace: &Namespace) -> Result<Written<Option<usize>>> {
-        let dropped = self.inner.write(context, |statement| {
-            let Some(collection) = statement.catalog.get(namespace).cloned() else { return Ok(None) };
-            drop_entry(statement, &collection)?;
-            Ok(Some(collection))
-        })?;
+        let clears = self.inner.clears_before_drop(namespace)?;
+        let mut attempts = 0;
+        let dropped = loop {
+            if clears {
+                self.inner.delete_many(context, namespace, &Query::default())?.wait()?;
+                attempts += 1;
+            }
+            let dropped = self.inner.write(context, |statement| {
+                let Some(collection) = statement.catalog.get(namespace).cloned() else { return Ok(Some(None)) };
+                if clears && holds_documents(statement, &collection)? {
+                    return Ok(None);
+                }
+                drop_entry(statement, &collection)?;
+                Ok(Some(Some(collection)))
+            })?;
+            match dropped.reply {
+                Some(reply) => break Written { reply, ticket: dropped.ticket },
+                None if attempts < MAX_DROP_ATTEMPTS => {}
+                None => {
+                    return Err(Error::new(
+                        Code::CONFLICTING_OPERATION_IN_PROGRESS,
+                        format!("{namespace} can't be dropped: others keep inserting into it; stop them first"),
+                    ));
+                }
+            }
+        };
         let Some(collection) = dropped.reply else { return Ok(Written { reply: None, ticket: dropped.ticket }) };
         self.inner.discard(context, &collection)?;
         let indexes = collection.indexes.len() + collection.implicit_indexes();
@@ -88,6 +113,9 @@ impl Engine {
     /// # Errors
     /// A failing storage.
     pub fn drop_database(&self, context: &Context, database: &str) -> Result<Written<bool>> {
+        for info in self.list_collections(context, database)? {
+            self.inner.clears_before_drop(&info.collection.namespace)?;
+        }
         let dropped = self.inner.write(context, |statement| {
             let all: Vec<_> = statement.catalog.database(database).cloned().collect();
             for collection in &all {
@@ -110,6 +138,14 @@ impl Engine {
     /// # Errors
     /// `NamespaceNotFound` (26), `NamespaceExists` (48), `IllegalOperation` (20) for the same name.
     pub fn rename(&self, context: &Context, rename: &Rename) -> Result<Written<()>> {
+        for namespace in [&rename.from, &rename.to] {
+            if self.inner.clears_before_drop(namespace)? {
+                return Err(Error::new(
+                    Code::ILLEGAL_OPERATION,
+                    format!("{namespace} is kept as it is named: a collection can't be renamed from or to it"),
+                ));
+            }
+        }
         let renamed = self.inner.write(context, |statement| {
             let source = statement.catalog.get(&rename.from).cloned().ok_or_else(|| {
                 Error::new(Code::NAMESPACE_NOT_FOUND, format!("Source collection {} does not exist", rename.from))
@@ -210,6 +246,13 @@ impl Engine {
     }
 }
 
+fn holds_documents(statement: &Statement<'_>, collection: &Collection) -> Result<bool> {
+    let prefix = keyspace::prefix(keyspace::RECORDS, collection.id);
+    let mut end = None;
+    let (from, to) = keyspace::bounds(&prefix, &mut end);
+    Ok(statement.view().range(from, to, Direction::Forward)?.next().transpose()?.is_some())
+}
+
 fn uuid_binary(uuid: &[u8; 16]) -> bson::Binary {
     bson::Binary { subtype: bson::spec::BinarySubtype::Uuid, bytes: uuid.to_vec() }
 }
@@ -230,6 +273,15 @@ fn remove_entry(statement: &mut Statement<'_>, collection: &Arc<Collection>) {
 }
 
 impl Inner {
+    /// Whether a hook wants the documents of a namespace deleted one by one before it goes as a whole.
+    pub(crate) fn clears_before_drop(&self, namespace: &Namespace) -> Result<bool> {
+        let mut clears = false;
+        for hook in self.hooks.load().iter() {
+            clears |= hook.clears_before_drop(namespace)?;
+        }
+        Ok(clears)
+    }
+
     /// Deletes the data of a collection that is no longer in the catalogue, in bounded steps.
     pub(crate) fn discard(&self, context: &Context, collection: &Collection) -> Result<()> {
         if context.transaction().is_some() {

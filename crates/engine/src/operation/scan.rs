@@ -319,15 +319,17 @@ impl Inner {
         Ok(())
     }
 
-    /// The documents of a collection that match, in a view that is borrowed.
+    /// The documents of a collection that match, in an order if one is asked for, in a view that is borrowed.
     pub(crate) fn find_in_view(
         &self,
         view: &dyn View,
         collection: &Collection,
         filter: &RawDocument,
+        sort: Option<&RawDocument>,
         limit: usize,
     ) -> Result<Vec<RawDocumentBuf>> {
-        let query = Query { filter: filter.to_owned(), limit: limit as u64, ..Query::default() };
+        let sort = sort.map(RawDocument::to_owned);
+        let query = Query { filter: filter.to_owned(), sort, limit: limit as u64, ..Query::default() };
         let parsed = self.parse_query(&query, Some(collection))?;
         let query = self.plan_query(&query, &parsed, Wanted::bounded())?;
         let mut execution = plan::plan(&collection.target, &query, view, &self.plans)?.into_execution();

@@ -1,5 +1,7 @@
 //! From a model to what is to be done about changes in each collection.
 
+use super::bucket::Pack;
+use super::declaration::{self, Declaration, Rule};
 use super::effect::{Extreme, Newest, Referrers, Spread};
 use super::{Adds, Bounded, Condition, Contribution, CopyIn, Keeper, Kept, KeptRule, Roll, Watch};
 use crate::language::copy::Copied;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 
 /// Prepares a model.
 pub(super) fn compile(model: &Model) -> Result<Keeper> {
-    let mut keeper = Keeper { watches: BTreeMap::new(), unkept: Vec::new() };
+    let mut keeper = Keeper { watches: BTreeMap::new(), declarations: Vec::new(), unkept: Vec::new() };
     for entity in model.all_entities() {
         let derived_only =
             model.declared(&entity.name).is_none() && !model.edges.iter().any(|edge| edge.name == entity.name);
@@ -35,12 +37,18 @@ pub(super) fn compile(model: &Model) -> Result<Keeper> {
     rollups(&mut keeper, model)?;
     let timelines = model.timelines.iter().map(|timeline| format!("timeline {}", timeline.name));
     keeper.unkept.extend(timelines);
+    keeper.declarations.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(keeper)
 }
 
 impl Keeper {
     fn watch(&mut self, collection: &str) -> &mut Watch {
         self.watches.entry(collection.to_owned()).or_default()
+    }
+
+    fn declare(&mut self, name: &str, collection: &str, source: &str, rule: Rule) {
+        let (name, collection, source) = (name.to_owned(), collection.to_owned(), source.to_owned());
+        self.declarations.push(Declaration { name, collection, source, rule });
     }
 }
 
@@ -71,7 +79,7 @@ pub(super) fn filter(lines: &[Line]) -> Result<RawDocumentBuf> {
     raw(&filter)
 }
 
-pub(super) fn raw(document: &Document) -> Result<RawDocumentBuf> {
+pub(crate) fn raw(document: &Document) -> Result<RawDocumentBuf> {
     RawDocumentBuf::try_from(document).map_err(|error| Error::bad_value(error.to_string()))
 }
 
@@ -123,38 +131,48 @@ fn copies(keeper: &mut Keeper, model: &Model, entity: &Entity) {
         for reference in &body.refs {
             let Some(source) = model.declared(&reference.to).map(|source| source.collection.clone()) else { continue };
             let path = format!("{prefix}{}", reference.name);
+            let many = reference.many || steps.iter().any(|(_, many)| many.is_some());
+            let rule = Rule::Reference { path: path.clone(), many };
+            keeper.declare(&format!("{}.{path}", entity.name), &entity.collection, &source, rule);
             if reference.on_delete != OnDelete::Keep {
                 keeper.watch(&source).referrers.push(Arc::new(Referrers {
                     declaration: format!("{}.{path}", entity.name),
                     collection: entity.collection.clone(),
                     path: path.clone(),
-                    many: reference.many || steps.iter().any(|(_, many)| many.is_some()),
+                    many,
                     on_delete: reference.on_delete,
                 }));
             }
             let here = |via: &String| *via == reference.name;
             for snapshot in body.snapshots.iter().filter(|copy| here(&copy.via)) {
-                keeper.watch(&entity.collection).copies.push(CopyIn {
-                    declaration: format!("{}.{prefix}{}", entity.name, snapshot.name.as_deref().unwrap_or("snapshot")),
-                    fill: Some(snapshot.fill),
-                    steps: steps.clone(),
-                    reference: reference.name.clone(),
-                    name: snapshot.name.clone(),
-                    source: source.clone(),
-                    fields: pairs(&snapshot.fields),
-                });
+                let declaration = copy_name(entity, &prefix, "snapshot", snapshot.name.as_ref(), &snapshot.via);
+                keeper.copy(
+                    &entity.collection,
+                    CopyIn {
+                        declaration,
+                        fill: Some(snapshot.fill),
+                        steps: steps.clone(),
+                        reference: reference.name.clone(),
+                        name: snapshot.name.clone(),
+                        source: source.clone(),
+                        fields: pairs(&snapshot.fields),
+                    },
+                );
             }
             for live in body.lives.iter().filter(|copy| here(&copy.via)) {
-                let declaration = format!("{}.{prefix}{}", entity.name, live.name.as_deref().unwrap_or("live"));
-                keeper.watch(&entity.collection).copies.push(CopyIn {
-                    declaration: declaration.clone(),
-                    fill: None,
-                    steps: steps.clone(),
-                    reference: reference.name.clone(),
-                    name: live.name.clone(),
-                    source: source.clone(),
-                    fields: pairs(&live.fields),
-                });
+                let declaration = copy_name(entity, &prefix, "live", live.name.as_ref(), &live.via);
+                keeper.copy(
+                    &entity.collection,
+                    CopyIn {
+                        declaration: declaration.clone(),
+                        fill: None,
+                        steps: steps.clone(),
+                        reference: reference.name.clone(),
+                        name: live.name.clone(),
+                        source: source.clone(),
+                        fields: pairs(&live.fields),
+                    },
+                );
                 keeper.watch(&source).spreads.push(Arc::new(Spread {
                     declaration,
                     holders: entity.collection.clone(),
@@ -167,10 +185,30 @@ fn copies(keeper: &mut Keeper, model: &Model, entity: &Entity) {
                         Sync::Txn { max, overflow: Overflow::Refuse } => Some(max),
                         _ => None,
                     },
+                    max_lag_ms: match live.sync {
+                        Sync::Lag { max } => Some(max.ms),
+                        Sync::Txn { .. } => None,
+                    },
                 }));
             }
         }
     });
+}
+
+/// The name of a copy: its own, or the kind with the reference that it follows.
+fn copy_name(entity: &Entity, prefix: &str, kind: &str, name: Option<&String>, via: &str) -> String {
+    match name {
+        Some(name) => format!("{}.{prefix}{name}", entity.name),
+        None => format!("{}.{prefix}{kind}({via})", entity.name),
+    }
+}
+
+impl Keeper {
+    fn copy(&mut self, holders: &str, copy: CopyIn) {
+        let copy = Arc::new(copy);
+        self.declare(&copy.declaration, holders, &copy.source, Rule::Copy(copy.clone()));
+        self.watch(holders).copies.push(copy);
+    }
 }
 
 /// Rules about an entity's own documents.
@@ -191,6 +229,9 @@ fn own_rules(keeper: &mut Keeper, entity: &Entity) {
     watch.states.extend(entity.parts.states.iter().cloned());
     watch.stocks.extend(entity.parts.stocks.iter().cloned());
     watch.lock = entity.parts.lock.as_ref().map(|lock| lock.field.clone());
+    for stock in &entity.parts.stocks {
+        keeper.watch(&stock.ledger).ledger = Some(format!("{}.{}", entity.name, stock.name));
+    }
 }
 
 /// The order's field is always among the copied ones.
@@ -217,12 +258,21 @@ fn children(keeper: &mut Keeper, model: &Model, entity: &Entity) -> Result<()> {
             Adds::Extreme(rule) => KeptRule::Extreme(rule.clone()),
             Adds::Newest(rule) => KeptRule::Newest(rule.clone()),
         };
+        let declaration = format!("{}.{}", entity.name, derived.name);
+        let audited = match &kind {
+            Adds::One(field) => Rule::Number(number(field, &derived.by, &condition, None)),
+            Adds::Amount { field, path } => Rule::Number(number(field, &derived.by, &condition, Some(path))),
+            Adds::Extreme(rule) => Rule::Extreme(rule.clone()),
+            Adds::Newest(rule) => Rule::Newest(rule.clone()),
+        };
+        keeper.declare(&declaration, &entity.collection, &child, audited);
         keeper.watch(&entity.collection).kept.push(Kept {
             field: derived.name.clone(),
-            declaration: format!("{}.{}", entity.name, derived.name),
+            declaration: declaration.clone(),
             rule,
         });
         keeper.watch(&child).contributions.push(Contribution {
+            declaration,
             parents: entity.collection.clone(),
             by: derived.by.clone(),
             filter: condition,
@@ -245,20 +295,50 @@ fn children(keeper: &mut Keeper, model: &Model, entity: &Entity) -> Result<()> {
             filter: condition.source.clone(),
         };
         let newest = Arc::new(newest);
+        let declaration = format!("{}.{}", entity.name, recent.name);
+        keeper.declare(&declaration, &entity.collection, &child, Rule::Newest(newest.clone()));
         keeper.watch(&entity.collection).kept.push(Kept {
             field: recent.name.clone(),
-            declaration: format!("{}.{}", entity.name, recent.name),
+            declaration: declaration.clone(),
             rule: KeptRule::Newest(newest.clone()),
         });
         keeper.watch(&child).contributions.push(Contribution {
+            declaration,
             parents: entity.collection.clone(),
             by: recent.by.clone(),
             filter: condition,
             kind: Adds::Newest(newest),
         });
     }
-    keeper.unkept.extend(entity.parts.buckets.iter().map(|bucket| format!("bucket {}.{}", entity.name, bucket.name)));
+    for bucket in &entity.parts.buckets {
+        let Some(child) = model.entity(&bucket.of).map(|child| child.collection.clone()) else { continue };
+        let (fields, order_name) = match bucket.fields.is_empty() {
+            true => (Vec::new(), bucket.order.path.clone()),
+            false => with_order(&bucket.fields, &bucket.order),
+        };
+        let pack = Arc::new(Pack {
+            declaration: format!("{}.{}", entity.name, bucket.name),
+            collection: bucket.collection.clone(),
+            by: bucket.by.clone(),
+            order: bucket.order.path.clone(),
+            order_name,
+            items: bucket.items as usize,
+            bytes: bucket.bytes as usize,
+            fields,
+        });
+        keeper.declare(&pack.declaration, &pack.collection, &child, Rule::Bucket(pack.clone()));
+        keeper.watch(&child).packs.push(pack);
+    }
     Ok(())
+}
+
+fn number(field: &str, by: &str, condition: &Condition, amount: Option<&String>) -> declaration::Number {
+    declaration::Number {
+        field: field.to_owned(),
+        by: by.to_owned(),
+        filter: condition.source.clone(),
+        amount: amount.cloned(),
+    }
 }
 
 fn adds(derived: &Derived, children: &str, condition: &Condition) -> Adds {
@@ -298,20 +378,27 @@ fn edges(keeper: &mut Keeper, model: &Model) -> Result<()> {
         let ends = [(&edge.count_from, &edge.from, &edge.from_field), (&edge.count_to, &edge.to, &edge.to_field)];
         for (name, entity, by) in ends {
             let (Some(name), Some(parent)) = (name, model.declared(entity)) else { continue };
+            let declaration = format!("{}.{name}", parent.name);
+            let condition = condition(&edge.filter)?;
+            let audited = Rule::Number(number(name, by, &condition, None));
+            keeper.declare(&declaration, &parent.collection, &edge.collection, audited);
             keeper.watch(&parent.collection).kept.push(Kept {
                 field: name.clone(),
-                declaration: format!("{}.{name}", parent.name),
+                declaration: declaration.clone(),
                 rule: KeptRule::Number,
             });
             let contribution = Contribution {
+                declaration,
                 parents: parent.collection.clone(),
                 by: by.clone(),
-                filter: condition(&edge.filter)?,
+                filter: condition,
                 kind: Adds::One(name.clone()),
             };
             keeper.watch(&edge.collection).contributions.push(contribution);
         }
         if edge.mutual {
+            let rule = Rule::Mirror { from: edge.from_field.clone(), to: edge.to_field.clone() };
+            keeper.declare(&edge.name, &edge.collection, &edge.collection, rule);
             keeper.watch(&edge.collection).mirror = Some((edge.from_field.clone(), edge.to_field.clone()));
         }
     }
@@ -330,6 +417,7 @@ fn rollups(keeper: &mut Keeper, model: &Model) -> Result<()> {
             named(Kind::Min).chain(named(Kind::Max)).map(|value| format!("rollup {}.{}", rollup.name, value.name));
         keeper.unkept.extend(unkept);
         let roll = Roll {
+            declaration: rollup.name.clone(),
             collection: rollup.collection.clone(),
             unwind: rollup.unwind.clone(),
             keys: rollup.by.clone(),
@@ -338,6 +426,8 @@ fn rollups(keeper: &mut Keeper, model: &Model) -> Result<()> {
             sums: named(Kind::Sum).map(|value| (value.name.clone(), value.field.clone().unwrap_or_default())).collect(),
             filter: condition(&rollup.filter)?,
         };
+        let roll = Arc::new(roll);
+        keeper.declare(&rollup.name, &rollup.collection, &source, Rule::Roll(roll.clone()));
         keeper.watch(&source).rolls.push(roll);
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! What a change of one document causes: data, independent of where it is carried out.
 
+use super::bucket::Packing;
 use crate::language::reference::OnDelete;
 use bson::{Document, RawBson, RawDocumentBuf};
 use engine::document::Number;
@@ -51,6 +52,8 @@ pub enum Effect {
     },
     /// The reverse row of a mutual edge follows.
     Mirror(Mirror),
+    /// The chunks that a child is packed into change.
+    Pack(Packing),
     /// A rollup's values change under one key.
     Roll {
         /// The rollup's collection.
@@ -204,6 +207,8 @@ pub struct Spread {
     pub fields: Vec<(String, String)>,
     /// The most copies that a change may take along; more is refused.
     pub refuse_above: Option<u64>,
+    /// How far the copies may be behind, in milliseconds.
+    pub max_lag_ms: Option<u64>,
 }
 
 /// References to a collection, and what a delete there does to them.

@@ -11,19 +11,25 @@
 //! - At a transaction's commit the hook sees a state that holds all its writes; a kept number is then what it was before
 //!   the transaction plus what the effects of its other writes have made of it already.
 
+use super::active::LAYER;
 use super::effect::{Change, Effect, Extreme, Fill, Mirror, Newest, Referrers, Spread};
 use super::lagging::release;
-use super::value::{at, document, get, owned, set, tree};
-use super::{Keeper, KeptRule, LAGGING, PENDING, compile, newest, others};
+use super::service::Wake;
+use super::value::{at, document, get, id_at, owned, set, tree};
+use super::{BACKFILL, Keeper, KeptRule, LAGGING, PENDING, REPAIRS, REVERSE, compile, newest, others};
 use crate::language::reference::OnDelete;
 use bson::{Bson, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use engine::document::Number;
 use engine::hook::{DocumentWrite, HookScope, WriteHook};
 use engine::{Code, Error, Namespace, Result};
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// The most documents that one write takes along for one copy or reference; more follow in batches.
 pub const MAX_INLINE: usize = 200;
+
+/// How many writes one document that is taken along may cause, by and large: what doesn't fit follows in batches.
+const WRITES_EACH: usize = 8;
 
 thread_local! {
     /// The documents being written on this thread, the innermost last.
@@ -38,31 +44,52 @@ struct Frame {
 }
 
 /// The hook that keeps a model in one database.
-#[derive(Debug)]
 pub struct ModelHook {
     pub(super) keeper: Keeper,
     database: String,
+    /// How far the backfills are.
+    pub(super) progress: super::backfill::Progress,
+    pub(super) wake: Arc<Wake>,
 }
 
 impl ModelHook {
     /// A hook for a model over a database's collections.
     pub fn new(keeper: Keeper, database: impl Into<String>) -> ModelHook {
-        ModelHook { keeper, database: database.into() }
+        let progress = super::backfill::Progress::default();
+        ModelHook { keeper, database: database.into(), progress, wake: Arc::default() }
+    }
+
+    /// The same hook, which wakes a service when there is something to do for it.
+    pub(super) fn waking(self, wake: Arc<Wake>) -> ModelHook {
+        ModelHook { wake, ..self }
     }
 }
 
 impl WriteHook for ModelHook {
     fn watches(&self, namespace: &Namespace) -> bool {
         namespace.database == self.database
-            && (self.keeper.watches(&namespace.collection) || namespace.collection == LAGGING)
+            && (self.keeper.watches(&namespace.collection)
+                || matches!(namespace.collection.as_str(), LAGGING | BACKFILL | REPAIRS))
+    }
+
+    fn layer(&self) -> Option<&'static str> {
+        Some(LAYER)
+    }
+
+    fn clears_before_drop(&self, namespace: &Namespace) -> Result<bool> {
+        Ok(namespace.database == self.database && self.keeper.watches(&namespace.collection))
     }
 
     fn before_write(&self, write: DocumentWrite<'_>, scope: &mut dyn HookScope) -> Result<Option<RawDocumentBuf>> {
-        if write.namespace.collection == LAGGING {
-            return self.batch(write, scope);
+        match write.namespace.collection.as_str() {
+            LAGGING => return self.batch(write, scope),
+            BACKFILL => return self.backfill_step(write, scope),
+            REPAIRS => return self.repair(write, scope),
+            _ => {}
         }
         let Some(image) = write.after.or(write.before) else { return Ok(None) };
         let Some(id) = owned(image, "_id")? else { return Ok(None) };
+        self.take_over_reverse(write, scope)?;
         let mut run = Run { hook: self, write, id, stored: None };
         run.run(scope)
     }
@@ -88,7 +115,10 @@ impl Run<'_, '_> {
         let image = after.as_ref().map(compile::raw).transpose()?;
         let image = image.as_deref().or(self.write.after);
         let keeper = &self.hook.keeper;
-        let effects = keeper.others(&namespace.collection, self.write.before, image, self.write.by_hook)?;
+        let progress = self.hook.progress.get(self.hook, scope)?;
+        let counts = |declaration: &str, id: &RawBson| progress.counts(declaration, id);
+        let (before, by_hook) = (self.write.before, self.write.by_hook);
+        let effects = keeper.others_where(&namespace.collection, before, image, by_hook, &counts)?;
         let frame = Frame { namespace: namespace.clone(), id: self.id.clone(), changes: Vec::new() };
         FRAMES.with_borrow_mut(|frames| frames.push(frame));
         let done = self.hook.carry_out(effects, scope);
@@ -265,7 +295,7 @@ impl ModelHook {
     }
 
     /// Carries out effects on other documents.
-    fn carry_out(&self, effects: Vec<Effect>, scope: &mut dyn HookScope) -> Result<()> {
+    pub(super) fn carry_out(&self, effects: Vec<Effect>, scope: &mut dyn HookScope) -> Result<()> {
         let mut parents: Vec<(String, RawBson, Vec<Change>)> = Vec::new();
         for effect in effects {
             match effect {
@@ -278,6 +308,7 @@ impl ModelHook {
                 Effect::Spread { spread, id, values } => self.spread(&spread, &id, &values, scope)?,
                 Effect::Referrers { rule, id } => self.referrers(&rule, &id, scope)?,
                 Effect::Mirror(mirror) => self.mirror(&mirror, scope)?,
+                Effect::Pack(packing) => self.pack(&packing, scope)?,
                 Effect::Roll { collection, key, documents, amounts } => {
                     self.roll(&collection, &key, documents, &amounts, scope)?;
                 }
@@ -344,7 +375,7 @@ impl ModelHook {
     }
 
     /// The extreme among the children as stored, but for one that is being written.
-    fn look_up_extreme(
+    pub(super) fn look_up_extreme(
         &self,
         parent: &mut Document,
         id: &RawBson,
@@ -373,7 +404,7 @@ impl ModelHook {
     }
 
     /// The newest among the children as stored, but for one that is being written.
-    fn look_up_newest(
+    pub(super) fn look_up_newest(
         &self,
         parent: &mut Document,
         id: &RawBson,
@@ -408,7 +439,7 @@ impl ModelHook {
     }
 
     /// Takes a copy from its source.
-    fn fill(&self, changed: &mut Document, fill: &Fill, scope: &dyn HookScope) -> Result<()> {
+    pub(super) fn fill(&self, changed: &mut Document, fill: &Fill, scope: &dyn HookScope) -> Result<()> {
         let source = scope.get(&self.namespace(&fill.source)?, fill.id.as_raw_bson_ref())?;
         let Some(source) = source else { return Ok(()) };
         for (name, path) in &fill.fields {
@@ -421,7 +452,7 @@ impl ModelHook {
     }
 
     /// Copies follow their source, here or in batches.
-    fn spread(
+    pub(super) fn spread(
         &self,
         spread: &Spread,
         id: &RawBson,
@@ -430,7 +461,7 @@ impl ModelHook {
     ) -> Result<()> {
         let namespace = self.namespace(&spread.holders)?;
         let filter = compile::raw(&doc! { spread.via.clone(): tree(id.clone())? })?;
-        let limit = spread.refuse_above.map_or(MAX_INLINE, |max| max as usize) + 1;
+        let limit = spread.refuse_above.map_or_else(|| room(scope), |max| max as usize) + 1;
         let holders = scope.find(&namespace, &filter, limit)?;
         if holders.len() == limit {
             if let Some(max) = spread.refuse_above {
@@ -490,8 +521,9 @@ impl ModelHook {
             let message = format!("`{}` still refers to this document; delete those first", rule.declaration);
             return Err(refusal(&rule.declaration, message));
         }
-        let found = scope.find(&namespace, &filter, MAX_INLINE + 1)?;
-        if found.len() > MAX_INLINE {
+        let room = room(scope);
+        let found = scope.find(&namespace, &filter, room + 1)?;
+        if found.len() > room {
             return self.note(&rule.declaration, id, scope);
         }
         for referrer in &found {
@@ -501,7 +533,7 @@ impl ModelHook {
     }
 
     /// The reverse row of a mutual edge.
-    fn mirror(&self, mirror: &Mirror, scope: &mut dyn HookScope) -> Result<()> {
+    pub(super) fn mirror(&self, mirror: &Mirror, scope: &mut dyn HookScope) -> Result<()> {
         let namespace = self.namespace(&mirror.collection)?;
         let mut row = Document::new();
         row.insert(mirror.ends.0.clone(), tree(mirror.from.clone())?);
@@ -515,10 +547,14 @@ impl ModelHook {
             }
             (None, None) => {}
             (Some(found), Some(fields)) => {
+                let found_fields = document(found)?;
                 let mut changed = Document::new();
-                changed.insert("_id", document(found)?.get("_id").cloned().unwrap_or(Bson::Null));
+                changed.insert("_id", found_fields.get("_id").cloned().unwrap_or(Bson::Null));
                 changed.extend(row);
                 changed.extend(fields.clone());
+                if let Some(marker) = found_fields.get(REVERSE) {
+                    changed.insert(REVERSE, marker.clone());
+                }
                 let changed = compile::raw(&changed)?;
                 if changed.as_bytes() != found.as_bytes() {
                     scope.replace(&namespace, changed)?;
@@ -526,14 +562,32 @@ impl ModelHook {
             }
             (None, Some(fields)) => {
                 row.extend(fields.clone());
+                row.insert(REVERSE, true);
                 scope.insert(&namespace, compile::raw(&row)?)?;
             }
         }
         Ok(())
     }
 
+    /// A row of a mutual edge is inserted whose other half was written before: it takes the place of the row that the
+    /// model made then, so that writing both halves is no conflict.
+    fn take_over_reverse(&self, write: DocumentWrite<'_>, scope: &mut dyn HookScope) -> Result<()> {
+        let (None, Some(after), false) = (write.before, write.after, write.by_hook) else { return Ok(()) };
+        let Some(ends) = self.keeper.mirror(&write.namespace.collection) else { return Ok(()) };
+        let (Some(from), Some(to)) = (id_at(after, &ends.0)?, id_at(after, &ends.1)?) else { return Ok(()) };
+        let own = owned(after, "_id")?;
+        let row = doc! { ends.0.clone(): tree(from)?, ends.1.clone(): tree(to)?, REVERSE: true };
+        for made in scope.find(write.namespace, &compile::raw(&row)?, 1)? {
+            let id = owned(&made, "_id")?;
+            if let Some(id) = id.filter(|id| Some(id) != own.as_ref()) {
+                scope.delete(write.namespace, id.as_raw_bson_ref())?;
+            }
+        }
+        Ok(())
+    }
+
     /// A rollup's group grows or shrinks; an empty one goes.
-    fn roll(
+    pub(super) fn roll(
         &self,
         collection: &str,
         key: &RawDocument,
@@ -577,7 +631,7 @@ impl ModelHook {
     }
 
     /// Remembers a value for a parent that isn't there; without an amount, that there are children.
-    fn add_pending(
+    pub(super) fn add_pending(
         &self,
         collection: &str,
         field: &str,
@@ -624,6 +678,11 @@ impl ModelHook {
         let note = document(&stored)?;
         Ok(Some(note.get("value").map(|value| newest::number(Some(value))).transpose()?))
     }
+}
+
+/// How many documents a write may still take along.
+fn room(scope: &dyn HookScope) -> usize {
+    (scope.writes_left() / WRITES_EACH).min(MAX_INLINE)
 }
 
 /// The conditions that choose a parent's children.

@@ -15,7 +15,10 @@ use engine::hook::{DocumentWrite, HookScope};
 use engine::{Namespace, Result};
 
 /// The documents of one batch.
-const BATCH: usize = 200;
+pub(super) const BATCH: usize = 200;
+
+/// The writes that a batch leaves for the effects of its last document; it ends before it has fewer left.
+pub(super) const RESERVE: usize = 200;
 
 /// What a note of [`LAGGING`] is about.
 pub(super) enum Lagging<'k> {
@@ -31,9 +34,14 @@ impl ModelHook {
         let namespace = self.namespace(LAGGING)?;
         let key = newest::raw(&Bson::Document(doc! { "declaration": declaration, "source": tree(id.clone())? }))?;
         let since = bson::DateTime::from_millis(scope.now());
+        self.wake.ask();
         match scope.get(&namespace, key.as_raw_bson_ref())? {
-            // From the beginning again: the source has changed since.
-            Some(_) => {
+            // From the beginning again: the source has changed since. What is late is late since the first change.
+            Some(known) => {
+                let since = match owned(&known, "since")? {
+                    Some(RawBson::DateTime(first)) if owned(&known, "done")?.is_none() => first,
+                    _ => since,
+                };
                 let note = doc! { "_id": tree(key)?, "since": since };
                 scope.replace(&namespace, compile::raw(&note)?).map(|_| ())
             }
@@ -89,13 +97,15 @@ impl ModelHook {
         }
         let sort = compile::raw(&doc! { "_id": 1 })?;
         let holders = scope.find_sorted(&namespace, &compile::raw(&filter)?, &sort, BATCH)?;
+        let mut last = None;
         for holder in &holders {
+            if scope.writes_left() < RESERVE {
+                return Ok(last);
+            }
             self.copy_into(&namespace, spread, id, &values, holder, scope)?;
+            last = owned(holder, "_id")?.map(tree).transpose()?;
         }
-        match holders.last() {
-            Some(last) if holders.len() == BATCH => owned(last, "_id")?.map(tree).transpose(),
-            _ => Ok(None),
-        }
+        Ok(last.filter(|_| holders.len() == BATCH))
     }
 
     fn references_batch(&self, rule: &Referrers, id: &RawBson, scope: &mut dyn HookScope) -> Result<Option<Bson>> {
@@ -103,6 +113,9 @@ impl ModelHook {
         let filter = compile::raw(&doc! { rule.path.clone(): tree(id.clone())? })?;
         let found = scope.find(&namespace, &filter, BATCH)?;
         for referrer in &found {
+            if scope.writes_left() < RESERVE {
+                return Ok(Some(Bson::Null));
+            }
             release(&namespace, rule, id, referrer, scope)?;
         }
         Ok((found.len() == BATCH).then_some(Bson::Null))

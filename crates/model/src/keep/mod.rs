@@ -8,7 +8,11 @@
 //! The planner reads no database: it knows the model and the two images. The same effects are carried out in the
 //! write's own transaction by a hook of the engine ([`embedded`]), by services on a deployment, or from change streams.
 
+pub mod active;
+mod backfill;
+pub mod bucket;
 mod compile;
+pub mod declaration;
 pub mod deployment;
 pub mod effect;
 pub mod embedded;
@@ -16,12 +20,17 @@ mod lagging;
 mod newest;
 mod others;
 mod own;
-mod value;
+pub mod range;
+mod repair;
+pub mod service;
+pub(crate) mod value;
 
 use crate::language::states::States;
 use crate::language::stock::Stock;
 use crate::model::Model;
-use bson::{RawDocument, RawDocumentBuf};
+use bson::{RawBson, RawDocument, RawDocumentBuf};
+use bucket::Pack;
+use declaration::Declaration;
 use effect::{Effect, Extreme, Newest, Referrers, Spread};
 use engine::Result;
 use engine::expression::Environment;
@@ -29,13 +38,29 @@ use engine::filter::Filter;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The collection, in each database, with what is being filled after a change of the model.
+pub const BACKFILL: &str = "sheaf.backfill";
+
+/// The collection, in each database, with what an audit repaired: an insert there does one repair.
+pub const REPAIRS: &str = "sheaf.repairs";
+
 /// The collection, in each database, that holds what is counted for parents that don't exist (yet, or any more).
 pub const PENDING: &str = "sheaf.pending";
+
+/// The field of a mutual edge's row that the model made because its other half was written.
+pub const REVERSE: &str = "_reverse";
+
+pub(crate) use compile::raw;
+pub(crate) use newest::number;
+pub(crate) use others::{add, groups_of, roll_filter, subtract};
+pub(crate) use own::fills;
+pub(crate) use repair::record as repair_record;
 
 /// A model, prepared to plan the effects of changes.
 #[derive(Debug)]
 pub struct Keeper {
     watches: BTreeMap<String, Watch>,
+    declarations: Vec<Declaration>,
     unkept: Vec<String>,
 }
 
@@ -44,7 +69,7 @@ pub struct Keeper {
 struct Watch {
     entity: String,
     contributions: Vec<Contribution>,
-    copies: Vec<CopyIn>,
+    copies: Vec<Arc<CopyIn>>,
     spreads: Vec<Arc<Spread>>,
     referrers: Vec<Arc<Referrers>>,
     kept: Vec<Kept>,
@@ -53,12 +78,16 @@ struct Watch {
     lock: Option<String>,
     bounded: Vec<Bounded>,
     mirror: Option<(String, String)>,
-    rolls: Vec<Roll>,
+    rolls: Vec<Arc<Roll>>,
+    packs: Vec<Arc<Pack>>,
+    /// The declaration whose movements nobody changes afterwards.
+    ledger: Option<String>,
 }
 
 /// What a child adds to its parent.
 #[derive(Debug)]
 struct Contribution {
+    declaration: String,
     parents: String,
     by: String,
     filter: Condition,
@@ -93,17 +122,22 @@ enum KeptRule {
 }
 
 /// A copy in this collection's documents.
-#[derive(Debug)]
-struct CopyIn {
-    declaration: String,
+#[derive(Clone, Debug, PartialEq)]
+pub struct CopyIn {
+    /// The declaration, e.g. `order.items.buyer`.
+    pub declaration: String,
     /// When the copy is taken: `None` for a live copy.
-    fill: Option<crate::language::snapshot::Fill>,
+    pub fill: Option<crate::language::snapshot::Fill>,
     /// The steps to the sub-documents with the reference: names, and for arrays the key of their elements.
-    steps: Vec<(String, Option<Option<String>>)>,
-    reference: String,
-    name: Option<String>,
-    source: String,
-    fields: Vec<(String, String)>,
+    pub steps: Vec<(String, Option<Option<String>>)>,
+    /// The reference's name in them.
+    pub reference: String,
+    /// The sub-document of the copy in them.
+    pub name: Option<String>,
+    /// The source's collection.
+    pub source: String,
+    /// The fields: their names in the copy and their paths in the source.
+    pub fields: Vec<(String, String)>,
 }
 
 /// An embedded array with a bound.
@@ -117,14 +151,21 @@ struct Bounded {
 
 /// What a document adds to a rollup.
 #[derive(Debug)]
-struct Roll {
-    collection: String,
-    unwind: Option<String>,
-    keys: Vec<crate::language::rollup::Key>,
-    tz: jiff::tz::TimeZone,
-    /// The names of counts, and of sums with their paths.
-    counts: Vec<String>,
-    sums: Vec<(String, String)>,
+pub struct Roll {
+    /// The declaration, e.g. `salesByCityDay`.
+    pub declaration: String,
+    /// The rollup's collection.
+    pub collection: String,
+    /// The array whose elements are taken each for itself.
+    pub unwind: Option<String>,
+    /// What makes up the key.
+    pub keys: Vec<crate::language::rollup::Key>,
+    /// The time zone in which dates are cut.
+    pub tz: jiff::tz::TimeZone,
+    /// The names of counts.
+    pub counts: Vec<String>,
+    /// The names of sums, with their paths.
+    pub sums: Vec<(String, String)>,
     filter: Condition,
 }
 
@@ -161,6 +202,16 @@ impl Keeper {
         self.watches.contains_key(collection)
     }
 
+    /// Everything that the model keeps, by name.
+    pub fn declarations(&self) -> &[Declaration] {
+        &self.declarations
+    }
+
+    /// The declaration of that name.
+    pub fn declaration(&self, name: &str) -> Option<&Declaration> {
+        self.declarations.iter().find(|declaration| declaration.name == name)
+    }
+
     /// The declarations that this planner doesn't keep.
     pub fn unkept(&self) -> &[String] {
         &self.unkept
@@ -173,6 +224,17 @@ impl Keeper {
 
     fn kept(&self, collection: &str) -> &[Kept] {
         self.watches.get(collection).map_or(&[], |watch| &watch.kept)
+    }
+
+    /// The ends of a mutual edge's rows.
+    fn mirror(&self, collection: &str) -> Option<&(String, String)> {
+        self.watches.get(collection)?.mirror.as_ref()
+    }
+
+    /// How far a declaration's copies may be behind.
+    fn max_lag_ms(&self, declaration: &str) -> Option<u64> {
+        let mut spreads = self.watches.values().flat_map(|watch| &watch.spreads);
+        spreads.find(|spread| spread.declaration == declaration)?.max_lag_ms
     }
 
     /// What a declaration's lagging note is about.
@@ -218,9 +280,28 @@ impl Keeper {
         after: Option<&RawDocument>,
         by_hook: bool,
     ) -> Result<Vec<Effect>> {
+        self.others_where(collection, before, after, by_hook, &|_, _| Ok(true))
+    }
+
+    /// As [`Keeper::others`]; counts, sums and rollups follow only where `counts` says so, by the declaration's name and
+    /// the changed document's id: a backfill has not come to the other documents yet.
+    ///
+    /// # Errors
+    /// Malformed documents.
+    pub fn others_where(
+        &self,
+        collection: &str,
+        before: Option<&RawDocument>,
+        after: Option<&RawDocument>,
+        by_hook: bool,
+        counts: &Counts<'_>,
+    ) -> Result<Vec<Effect>> {
         match self.watches.get(collection) {
-            Some(watch) => others::others(watch, collection, before, after, by_hook),
+            Some(watch) => others::others(watch, collection, before, after, by_hook, counts),
             None => Ok(Vec::new()),
         }
     }
 }
+
+/// Whether a declaration counts the document with that id.
+pub type Counts<'c> = dyn Fn(&str, &RawBson) -> Result<bool> + 'c;

@@ -18,7 +18,7 @@ pub(super) fn add(parent: &mut Document, field: &str, amount: Number) -> Result<
 }
 
 /// A stored count or sum; 0 where there is none.
-pub(super) fn number(value: Option<&Bson>) -> Result<Number> {
+pub(crate) fn number(value: Option<&Bson>) -> Result<Number> {
     let Some(value) = value else { return Ok(Number::Int64(0)) };
     Ok(match Number::of(raw(value)?.as_raw_bson_ref()) {
         Some(Number::Int32(number)) => Number::Int64(i64::from(number)),

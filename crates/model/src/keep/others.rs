@@ -1,8 +1,9 @@
 //! What a change causes in other documents.
 
+use super::bucket;
 use super::effect::{Change, Effect, Mirror};
 use super::value::{at, document, id_at, owned, tree};
-use super::{Adds, Contribution, Roll, Watch};
+use super::{Adds, Contribution, Counts, REVERSE, Roll, Watch};
 use crate::language::rollup::DateUnit;
 use bson::{DateTime, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 use engine::document::{Number, append, values_equal};
@@ -16,11 +17,20 @@ pub(super) fn others(
     before: Option<&RawDocument>,
     after: Option<&RawDocument>,
     by_hook: bool,
+    counts: &Counts<'_>,
 ) -> Result<Vec<Effect>> {
     let mut effects = Vec::new();
     let Some(one) = after.or(before) else { return Ok(effects) };
+    if let (Some(declaration), Some(_), false) = (&watch.ledger, before, by_hook) {
+        let message = format!("the ledger of `{declaration}` is only appended to: write a line that takes it back");
+        effects.push(Effect::Refuse { declaration: declaration.clone(), message });
+        return Ok(effects);
+    }
     let Some(id) = owned(one, "_id")? else { return Ok(effects) };
     for contribution in &watch.contributions {
+        if contribution.is_added_up() && !counts(&contribution.declaration, &id)? {
+            continue;
+        }
         contribute(contribution, before, after, &id, &mut effects)?;
     }
     if let Some(after) = after {
@@ -47,10 +57,44 @@ pub(super) fn others(
     if let (Some(ends), false) = (&watch.mirror, by_hook) {
         mirror(collection, ends, before, after, &mut effects)?;
     }
+    for pack in &watch.packs {
+        if counts(&pack.declaration, &id)? {
+            effects.extend(bucket::packing(pack, before, after, &id)?);
+        }
+    }
     for roll in &watch.rolls {
+        if !counts(&roll.declaration, &id)? {
+            continue;
+        }
         rolled(roll, before, after, &mut effects)?;
     }
     Ok(effects)
+}
+
+/// What a document adds to one declaration, as if it had just been inserted.
+pub(super) fn of_declaration(watch: &Watch, collection: &str, name: &str, image: &RawDocument) -> Result<Vec<Effect>> {
+    let mut effects = Vec::new();
+    let Some(id) = owned(image, "_id")? else { return Ok(effects) };
+    for contribution in watch.contributions.iter().filter(|contribution| contribution.declaration == name) {
+        contribute(contribution, None, Some(image), &id, &mut effects)?;
+    }
+    for pack in watch.packs.iter().filter(|pack| pack.declaration == name) {
+        effects.extend(bucket::packing(pack, None, Some(image), &id)?);
+    }
+    for roll in watch.rolls.iter().filter(|roll| roll.declaration == name) {
+        rolled(roll, None, Some(image), &mut effects)?;
+    }
+    if let (Some(ends), true) = (&watch.mirror, watch.entity == name) {
+        mirror(collection, ends, None, Some(image), &mut effects)?;
+    }
+    Ok(effects)
+}
+
+impl Contribution {
+    /// Whether the parent's value is a sum of what its children add.
+    fn is_added_up(&self) -> bool {
+        matches!(self.kind, Adds::One(_) | Adds::Amount { .. })
+    }
 }
 
 /// What a document means to a declaration: its parent and its share.
@@ -145,7 +189,7 @@ fn difference(
 }
 
 /// `a - b`, exactly.
-pub(super) fn subtract(a: Number, b: Number, field: &str) -> Result<Number> {
+pub(crate) fn subtract(a: Number, b: Number, field: &str) -> Result<Number> {
     match (a, b) {
         (Number::Int64(a), Number::Int64(b)) => a.checked_sub(b).map(Number::Int64).ok_or_else(|| overflow(field)),
         (a, b) => Ok(a.subtract(b)),
@@ -153,7 +197,7 @@ pub(super) fn subtract(a: Number, b: Number, field: &str) -> Result<Number> {
 }
 
 /// `a + b`, exactly.
-pub(super) fn add(a: Number, b: Number, field: &str) -> Result<Number> {
+pub(crate) fn add(a: Number, b: Number, field: &str) -> Result<Number> {
     match (a, b) {
         (Number::Int64(a), Number::Int64(b)) => a.checked_add(b).map(Number::Int64).ok_or_else(|| overflow(field)),
         (a, b) => Ok(a.add(b)),
@@ -186,7 +230,7 @@ fn mirror(
     }
     if let (Some(new), Some(after)) = (new, after) {
         let mut fields = document(after)?;
-        for name in ["_id", ends.0.as_str(), ends.1.as_str()] {
+        for name in ["_id", ends.0.as_str(), ends.1.as_str(), REVERSE] {
             fields.remove(name);
         }
         effects.push(row(new, Some(fields)));
@@ -195,7 +239,7 @@ fn mirror(
 }
 
 /// A group of a rollup: its key, and the counts and sums of one image in it.
-type Group = (RawDocumentBuf, i64, Vec<(String, Number)>);
+pub(crate) type Group = (RawDocumentBuf, i64, Vec<(String, Number)>);
 
 fn rolled(
     roll: &Roll,
@@ -231,6 +275,47 @@ fn rolled(
         }
     }
     Ok(())
+}
+
+/// What one document adds to a rollup's groups.
+pub(crate) fn groups_of(roll: &Roll, image: &RawDocument) -> Result<Vec<Group>> {
+    let mut effects = Vec::new();
+    rolled(roll, None, Some(image), &mut effects)?;
+    let groups = effects.into_iter().filter_map(|effect| match effect {
+        Effect::Roll { key, documents, amounts, .. } => Some((key, documents, amounts)),
+        _ => None,
+    });
+    Ok(groups.collect())
+}
+
+/// A filter that all documents of a group pass, and perhaps some others.
+pub(crate) fn roll_filter(roll: &Roll, group: &Document) -> Result<Document> {
+    let mut all = vec![document(roll.filter())?];
+    for part in &roll.keys {
+        let value = group.get(&part.name).cloned().unwrap_or(bson::Bson::Null);
+        let test = match (&value, part.unit) {
+            (bson::Bson::DateTime(start), Some(unit)) => {
+                // Longer than the unit: what is too much falls into other groups.
+                let longest = match unit {
+                    DateUnit::Hour => 2,
+                    DateUnit::Day => 26,
+                    DateUnit::Week => 8 * 24,
+                    DateUnit::Month => 32 * 24,
+                    DateUnit::Year => 367 * 24,
+                };
+                let end = DateTime::from_millis(start.timestamp_millis() + longest * 3_600_000);
+                bson::doc! { part.path.clone(): { "$gte": value.clone(), "$lt": end } }
+            }
+            _ => bson::doc! { part.path.clone(): value },
+        };
+        all.push(test);
+    }
+    all.retain(|test| !test.is_empty());
+    Ok(if all.is_empty() {
+        Document::new()
+    } else {
+        bson::doc! { "$and": all }
+    })
 }
 
 /// The rows of a document: itself, or one for each element of the unwound array.

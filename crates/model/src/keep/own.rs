@@ -287,6 +287,31 @@ fn with_key<'d>(old: &[&'d RawDocument], key: &str, now: &RawDocument) -> Result
     Ok(None)
 }
 
+/// The copies that a stored document has to hold, to be taken from their sources as they are now: live ones always,
+/// snapshots where they are missing.
+pub(crate) fn fills(copy: &CopyIn, image: &RawDocument) -> Result<Vec<Fill>> {
+    let mut fills = Vec::new();
+    if copy.fill == Some(snapshot::Fill::Never) {
+        return Ok(fills);
+    }
+    for holder in holders(image, None, &copy.steps)? {
+        let Some(id) = id_at(holder.now, &copy.reference)? else { continue };
+        let place = match &copy.name {
+            Some(name) => holder.place.then(Step::Name(name.clone())),
+            None => holder.place,
+        };
+        fills.push(Fill {
+            declaration: copy.declaration.clone(),
+            source: copy.source.clone(),
+            id,
+            place,
+            fields: copy.fields.clone(),
+            replace: copy.fill.is_none(),
+        });
+    }
+    Ok(fills)
+}
+
 /// Takes a copy when its document is written, and keeps it as it is afterwards.
 fn copied(copy: &CopyIn, before: Option<&RawDocument>, after: &RawDocument, effects: &mut Vec<Effect>) -> Result<()> {
     for holder in holders(after, before, &copy.steps)? {

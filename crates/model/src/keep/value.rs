@@ -6,32 +6,32 @@ use engine::document::{FieldPath, Value};
 use engine::{Error, Result};
 
 /// What stands at a path; arrays on the way are mapped over.
-pub(super) fn at<'d>(document: &'d RawDocument, path: &str) -> Result<Value<'d>> {
+pub(crate) fn at<'d>(document: &'d RawDocument, path: &str) -> Result<Value<'d>> {
     FieldPath::unchecked(path).evaluate(RawBsonRef::Document(document))
 }
 
 /// What stands at a path, owned; `None` where nothing does.
-pub(super) fn owned(document: &RawDocument, path: &str) -> Result<Option<RawBson>> {
+pub(crate) fn owned(document: &RawDocument, path: &str) -> Result<Option<RawBson>> {
     Ok(at(document, path)?.get().map(RawBson::from))
 }
 
 /// What stands at a path, if it can be an id that refers to something.
-pub(super) fn id_at(document: &RawDocument, path: &str) -> Result<Option<RawBson>> {
+pub(crate) fn id_at(document: &RawDocument, path: &str) -> Result<Option<RawBson>> {
     Ok(owned(document, path)?.filter(|id| !matches!(id, RawBson::Null | RawBson::Undefined | RawBson::Array(_))))
 }
 
 /// A stored value as a tree.
-pub(super) fn tree(value: RawBson) -> Result<Bson> {
+pub(crate) fn tree(value: RawBson) -> Result<Bson> {
     Bson::try_from(value).map_err(|error| Error::internal(format!("a stored value is malformed: {error}")))
 }
 
 /// A stored document as a tree.
-pub(super) fn document(raw: &RawDocument) -> Result<Document> {
+pub(crate) fn document(raw: &RawDocument) -> Result<Document> {
     Document::try_from(raw).map_err(|error| Error::internal(format!("a stored document is malformed: {error}")))
 }
 
 /// Sets or removes the value at a place, making sub-documents on the way; what is no document stays.
-pub(super) fn set(document: &mut Document, place: &Place, value: Option<Bson>) {
+pub(crate) fn set(document: &mut Document, place: &Place, value: Option<Bson>) {
     let Some((Step::Name(first), rest)) = place.0.split_first() else { return };
     if rest.is_empty() {
         match value {
@@ -68,7 +68,7 @@ fn set_in(target: &mut Bson, steps: &[Step], value: Option<Bson>) {
 }
 
 /// What stands at a place.
-pub(super) fn get<'d>(document: &'d Document, place: &Place) -> Option<&'d Bson> {
+pub(crate) fn get<'d>(document: &'d Document, place: &Place) -> Option<&'d Bson> {
     let (Step::Name(first), rest) = place.0.split_first()? else { return None };
     rest.iter().try_fold(document.get(first)?, |value, step| match (value, step) {
         (Bson::Document(document), Step::Name(name)) => document.get(name),

@@ -195,6 +195,10 @@ pub fn indexes(model: &Model, entity: &Entity) -> (Vec<Index>, Vec<String>) {
             continue;
         }
         let (keys, mut remarks) = keys_for(&all, &shape, entity, need);
+        if keys.len() == 1 && keys[0].path == "_id" {
+            notes.push(format!("{} uses the index on _id", need.reason));
+            continue;
+        }
         if keys.is_empty() {
             notes.push(format!("{} reads the whole collection", need.reason));
             continue;

@@ -5,12 +5,11 @@ use bson::{DateTime, doc};
 use clap::Args;
 use commerce::{Address, Faults, Line, Money, NewProduct, NewSku, OrderRequest, Settings, Shop, Simulator};
 use engine::Engine;
-use model::keep::Keeper;
-use model::keep::embedded::ModelHook;
+use model::Model;
+use model::keep::active;
 use model::problem::Sources;
 use social::{Network, NewPost, PageRequest};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{Find, Store, Update};
 
@@ -58,17 +57,17 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let options = engine::Options::system();
     let (engine, temporary) = match &arguments.data {
         Some(folder) => {
-            let engine = Engine::open(folder, options).map_err(|error| Failure::Engine(folder.clone(), error))?;
+            let (engine, _) = active::open(folder, options).map_err(|error| Failure::Engine(folder.clone(), error))?;
             (engine, None)
         }
         None => {
             let folder = std::env::temp_dir().join(format!("sheaf-demo-{}", std::process::id()));
-            let engine = Engine::open(&folder, options).map_err(|error| Failure::Engine(folder.clone(), error))?;
+            let (engine, _) = active::open(&folder, options).map_err(|error| Failure::Engine(folder.clone(), error))?;
             (engine, Some(folder))
         }
     };
     for (database, sources) in [("shop", &SHOP[..]), ("social", &SOCIAL[..])] {
-        engine.add_hook(Arc::new(ModelHook::new(keeper(sources)?, database)));
+        active::activate(&engine, database, &parsed(sources)?).map_err(|error| Failure::Demo(error.to_string()))?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let rows = runtime.block_on(scene(&Store::embedded(engine.clone())));
@@ -83,13 +82,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     outcome
 }
 
-fn keeper(files: &[(&str, &str)]) -> Result<Keeper, Failure> {
+fn parsed(files: &[(&str, &str)]) -> Result<Model, Failure> {
     let mut sources = Sources::default();
     for (name, text) in files {
         sources.push((*name).to_owned(), (*text).to_owned());
     }
     let checked = model::parse(sources).map_err(|problems| Failure::Demo(format!("{problems:?}")))?;
-    Keeper::new(&checked.model).map_err(|error| Failure::Demo(error.to_string()))
+    Ok(checked.model)
 }
 
 async fn scene(store: &Store) -> Result<Vec<Row>, Box<dyn std::error::Error + Send + Sync>> {

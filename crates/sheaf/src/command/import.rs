@@ -113,7 +113,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
 async fn import(arguments: Arguments) -> Result<()> {
     let reader = open(&arguments.file)?;
     let documents = documents(reader, &arguments)?;
-    let store = Store::at(&arguments.to).await?;
+    let store = ::model::store_at(&arguments.to).await?;
     let collection = store.collection(&arguments.db, &arguments.collection);
     if arguments.drop {
         collection.drop().await?;

@@ -7,7 +7,6 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
-use store::Store;
 
 /// `sheaf infer …`
 #[derive(Args)]
@@ -53,7 +52,7 @@ async fn model(arguments: &Arguments) -> Result<String, String> {
     if !store::is_url(&arguments.place) && !Path::new(&arguments.place).is_dir() {
         return Err(format!("there is no folder {}: give a folder of Sheaf's or a mongodb:// URL", arguments.place));
     }
-    let store = Store::at(&arguments.place).await.map_err(text)?;
+    let store = ::model::store_at(&arguments.place).await.map_err(text)?;
     let named = arguments.database.clone().or_else(|| store.default_database().map(str::to_owned));
     let bounds = Bounds {
         documents: arguments.documents.max(1),

@@ -8,7 +8,6 @@ use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
-use store::Store;
 
 /// Nothing could be looked at.
 const COULD_NOT_RUN: u8 = 2;
@@ -116,7 +115,7 @@ async fn look(arguments: &Arguments) -> Result<Option<Report>, String> {
         None => Thresholds::default(),
     };
     let now_ms = UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as i64);
-    let store = Store::at(place).await.map_err(text)?;
+    let store = ::model::store_at(place).await.map_err(text)?;
     if let Some(orders) = arguments.plant {
         bad_shop::plant(&store, orders, now_ms).await.map_err(text)?;
         if store.engine().is_none() {

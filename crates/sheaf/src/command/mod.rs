@@ -1,6 +1,8 @@
 //! The subcommands, one file each.
 
 pub(crate) mod advise;
+pub(crate) mod apply;
+pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod completions;
 pub(crate) mod copy;
@@ -12,6 +14,7 @@ pub(crate) mod infer;
 pub(crate) mod keep;
 pub(crate) mod lint;
 pub(crate) mod model;
+pub(crate) mod place;
 pub(crate) mod plan;
 pub(crate) mod restore;
 pub(crate) mod token;

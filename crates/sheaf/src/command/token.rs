@@ -4,7 +4,6 @@ use crate::serve::Failure;
 use clap::{Args, Subcommand};
 use http::{DEFAULT_DATABASE, NewToken, Role, Tokens};
 use std::time::Duration;
-use store::Store;
 
 const SECONDS_A_DAY: u64 = 24 * 60 * 60;
 
@@ -70,7 +69,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
             Action::Issue(issue) => &issue.place,
             Action::Revoke(revoke) => &revoke.place,
         };
-        let store = Store::at(&place.store).await.map_err(|error| failed(error.to_string()))?;
+        let store = ::model::store_at(&place.store).await.map_err(|error| failed(error.to_string()))?;
         let tokens = Tokens::new(&store, DEFAULT_DATABASE);
         match arguments.action {
             Action::Issue(issue) => {

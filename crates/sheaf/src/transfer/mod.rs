@@ -87,7 +87,7 @@ pub(crate) async fn open_existing(place: &str) -> Result<Store> {
     if !store::is_url(place) && !Path::new(place).is_dir() {
         return Err(Trouble::Usage(format!("{place} is neither a folder nor a mongodb:// URL")));
     }
-    Ok(Store::at(place).await?)
+    Ok(::model::store_at(place).await?)
 }
 
 /// Closes a store; an embedded one flushes and folds.
