@@ -30,7 +30,7 @@ async fn a_purchase_from_the_cart_to_the_refund() {
     let press = || server.post("/v1/cart/checkout").token(&ada).key("buy").json(&json!({})).send();
     let placed = press().await.expect(201);
     let again = press().await.expect(201);
-    assert_eq!((again.header("idempotency-replayed"), again.body), ("true", placed.body.clone()));
+    assert_eq!((again.header("idempotency-replayed"), &again.body), ("true", &placed.body));
     let order = placed.json();
     assert_eq!((order["total"].as_i64(), order["status"].as_str()), (Some(9800), Some("created")));
     assert!(placed.header("location").ends_with(order["id"].as_str().unwrap()));
