@@ -123,8 +123,9 @@ async fn list_after_sales(
         return Err(Problem::new(&FORBIDDEN, "lists by state are for the shop's staff; leave 'status' out"));
     }
     let buyer = (!staff).then_some(caller.subject.as_str());
-    let found = commerce.shop.after_sales(query.status.as_deref(), buyer, &paging(&at, &uri)?);
-    page(&uri, &at, found.await.map_err(error::in_query)?)
+    let wanted = paging(&at, &uri)?;
+    let found = commerce.shop.after_sales(query.status.as_deref(), buyer, &wanted).await;
+    page(&uri, &at, found.map_err(error::in_query)?)
 }
 
 /// A return, exchange or complaint

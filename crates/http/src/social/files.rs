@@ -63,8 +63,11 @@ struct UploadRequest {
 impl UploadRequest {
     fn checked(self) -> Result<NewFile> {
         let wrong = |why: &str| Problem::new(&INVALID_BODY, why);
-        let token = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b".+-".contains(&b));
-        if self.content_type.len() > 100 || !self.content_type.split_once('/').is_some_and(|(a, b)| token(a) && token(b)) {
+        let token =
+            |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b".+-".contains(&b));
+        if self.content_type.len() > 100
+            || !self.content_type.split_once('/').is_some_and(|(a, b)| token(a) && token(b))
+        {
             return Err(wrong("'contentType' must be a media type such as image/png"));
         }
         if self.name.is_empty() || self.name.chars().count() > 200 {
