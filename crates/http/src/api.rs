@@ -11,6 +11,7 @@ use crate::shared::token::Tokens;
 use crate::social::{self, Social};
 use crate::{health, tokens};
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::from_fn_with_state;
 use bytes::Bytes;
@@ -60,6 +61,8 @@ impl Api {
         let mut router = router
             .fallback(nothing_here)
             .method_not_allowed_fallback(no_such_method)
+            // Bodies are read and bounded before the handlers, by their routes' policies.
+            .layer(DefaultBodyLimit::disable())
             .layer(from_fn_with_state(guarding, guard));
         if let Some(cors) = cors(&config.cors_origins) {
             router = router.layer(cors);

@@ -30,7 +30,7 @@ async fn a_purchase_from_the_cart_to_the_refund() {
     let press = || server.post("/v1/cart/checkout").token(&ada).key("buy").json(&json!({})).send();
     let placed = press().await.expect(201);
     let again = press().await.expect(201);
-    assert_eq!((again.header("idempotency-replayed"), again.body), ("true", placed.body.clone()));
+    assert_eq!((again.header("idempotency-replayed"), &again.body), ("true", &placed.body));
     let order = placed.json();
     assert_eq!((order["total"].as_i64(), order["status"].as_str()), (Some(9800), Some("created")));
     assert!(placed.header("location").ends_with(order["id"].as_str().unwrap()));
@@ -238,4 +238,58 @@ async fn an_orders_changes_are_followed_and_taken_up_again() {
     let stopped = tokio::spawn(server.stop());
     assert!(stream.next().await.is_none());
     stopped.await.unwrap();
+}
+
+#[tokio::test]
+async fn after_the_payment_parcels_a_review_a_return_and_a_report() {
+    let server = scene::both().await;
+    stocked(&server, "lamp", 5).await;
+    let (ada, bob) = (buyer(&server, "ada").await, buyer(&server, "bob").await);
+    let merchant = server.token("shop", &[Role::Merchant]).await;
+    let placed = order(&server, &ada, "lamp").await.expect(201).json();
+    let path = format!("/v1/orders/{}", id(&placed));
+    let review = |token: &str| {
+        let body = json!({ "order": id(&placed), "rating": 5, "text": "bright" });
+        server.post("/v1/products/p-lamp/reviews").once().json(&body).token_of(token).send()
+    };
+    review(&ada).await.expect_problem(403, "not-bought");
+    let payment = pay(&server, &ada, &id(&placed)).await;
+    captured(&server, &payment, "evt", SECRET).await.expect(200);
+    let ship = server.post(&format!("{path}/parcels")).token(&merchant).once().header("if-match", "*");
+    let parcel = ship.json(&json!({ "carrier": "post", "trackingNumber": "T1" })).send().await.expect(201).json();
+    let track = format!("/v1/parcels/{}/track", id(&parcel));
+    let events = json!({ "events": [{ "id": "e1", "time": "2026-01-02T00:00:00Z", "status": "in-transit" }] });
+    for new in [1, 0] {
+        let told = server.post(&track).token(&merchant).once().json(&events).send().await.expect(200);
+        assert_eq!(told.json()["new"], new);
+    }
+    assert_eq!(server.get(&track).token(&ada).send().await.expect(200).json()["items"][0]["id"], "e1");
+    server.get(&track).token(&bob).send().await.expect_problem(404, "not-found");
+    review(&ada).await.expect(201);
+    review(&bob).await.expect_problem(403, "not-bought");
+    let shown = server.get("/v1/products/p-lamp/reviews").send().await.expect(200).json();
+    assert_eq!(shown["items"][0]["rating"], 5);
+    let ask = |token: &str| {
+        let body = json!({ "kind": "return", "lines": [{ "sku": "lamp", "quantity": 1 }], "why": "too bright" });
+        server.post(&format!("{path}/after-sales")).once().json(&body).token_of(token).send()
+    };
+    ask(&bob).await.expect_problem(404, "not-found");
+    let asked = ask(&ada).await.expect(201);
+    let steps = format!("/v1/after-sales/{}/steps", id(&asked.json()));
+    let step = |token: &str, to: &str, etag: &str| {
+        let call = server.post(&steps).once().json(&json!({ "to": to })).header("if-match", etag);
+        call.token_of(token).send()
+    };
+    step(&bob, "withdrawn", "*").await.expect_problem(404, "not-found");
+    step(&ada, "approved", "*").await.expect_problem(403, "forbidden");
+    step(&merchant, "received", "*").await.expect_problem(409, "illegal-move");
+    let approved = step(&merchant, "approved", asked.header("etag")).await.expect(200);
+    step(&merchant, "received", asked.header("etag")).await.expect_problem(412, "precondition-failed");
+    step(&merchant, "received", approved.header("etag")).await.expect(200);
+    let report = "/v1/reports/sales?by=city&from=2020-01-01&to=2100-01-01&source=aggregation";
+    server.get(report).token(&ada).send().await.expect_problem(403, "forbidden");
+    let rows = server.get(report).token(&merchant).send().await.expect(200).json()["rows"].clone();
+    assert_eq!((rows[0]["key"].as_str(), rows[0]["sales"].as_i64()), (Some("Lyon"), Some(4900)));
+    let wrong = "/v1/reports/sales?by=city&from=2020-01-01&to=2020-01-01";
+    server.get(wrong).token(&merchant).send().await.expect_problem(400, "invalid-query");
 }

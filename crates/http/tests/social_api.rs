@@ -12,6 +12,90 @@ async fn post(server: &Running, token: &str, content: &str, visibility: &str) ->
     server.post("/v1/posts").token(token).once().json(&body).send().await.expect(201).json()
 }
 
+async fn talk(server: &Running, token: &str, with: &[&str]) -> String {
+    let body = match with {
+        [one] => json!({ "members": [one] }),
+        several => json!({ "members": several, "title": "all of us" }),
+    };
+    let reply = server.post("/v1/conversations").token(token).once().json(&body).send().await.expect(201);
+    reply.json()["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_conversation_is_its_members_alone() {
+    let server = scene::both().await;
+    let ((_, at), (bob, bt), (_, et)) =
+        (user(&server, "ada").await, user(&server, "bob").await, user(&server, "eve").await);
+    let path = format!("/v1/conversations/{}", talk(&server, &at, &[&bob]).await);
+    let (at, bt, et) = (at.as_str(), bt.as_str(), et.as_str());
+    let say = async |token: &str, text: &str| {
+        let call = server.post(&format!("{path}/messages")).token(token).once();
+        call.json(&json!({ "text": text })).send().await
+    };
+    assert_eq!(say(at, "hello").await.expect(201).json()["number"], 1);
+    assert_eq!(say(bt, "hi").await.expect(201).json()["number"], 2);
+    let read = server.get(&format!("{path}/messages?limit=1")).token(bt).send().await.expect(200);
+    assert_eq!(read.json()["items"][0]["text"], "hi");
+    assert!(read.header("link").contains("rel=\"next\""));
+    assert_eq!(server.get(&path).token(bt).send().await.expect(200).json()["unread"], 0);
+    for rest in ["", "/messages"] {
+        server.get(&format!("{path}{rest}")).token(et).send().await.expect_problem(404, "not-found");
+    }
+    say(et, "let me in").await.expect_problem(404, "not-found");
+    let change = server.call("PATCH", &format!("{path}/messages/1")).token(et).once();
+    change.json(&json!({ "text": "changed" })).send().await.expect_problem(404, "not-found");
+    let change = server.call("PATCH", &format!("{path}/messages/1")).token(bt).once();
+    change.json(&json!({ "text": "changed" })).send().await.expect_problem(403, "not-allowed");
+    server.call("DELETE", &format!("{path}/messages/1")).token(at).once().send().await.expect(204);
+    assert_eq!(server.get("/v1/conversations").token(et).send().await.expect(200).json()["items"], json!([]));
+}
+
+#[tokio::test]
+async fn files_are_uploaded_in_parts_and_read_by_ranges_by_who_may() {
+    let server = scene::both().await;
+    let ((_, at), (_, bt)) = (user(&server, "ada").await, user(&server, "bob").await);
+    let content: Vec<u8> = (0..600_000_u32).map(|number| (number % 251) as u8).collect();
+    let begin = |readers: &str| {
+        let body = json!({ "name": format!("{readers}.bin"), "contentType": "image/png", "length": content.len(), "readers": readers });
+        server.post("/v1/uploads").token(&at).once().json(&body).send()
+    };
+    for (readers, seen) in [("public", true), ("owner", false)] {
+        let upload = begin(readers).await.expect(201).json();
+        let (path, file) = (
+            format!("/v1/uploads/{}", upload["id"].as_str().unwrap()),
+            format!("/v1/files/{}", upload["id"].as_str().unwrap()),
+        );
+        let send = |offset: usize, end: usize| {
+            let call = server.call("PATCH", &format!("{path}?offset={offset}")).token(&at).once();
+            call.header("content-type", "application/octet-stream").bytes(&content[offset..end]).send()
+        };
+        let received = send(0, 300_000).await.expect(200).json()["received"].as_u64().unwrap();
+        assert_eq!(received, 255 * 1024);
+        send(5, 300_000).await.expect_problem(412, "precondition-failed");
+        server.get(&path).token(&bt).send().await.expect_problem(404, "not-found");
+        server.get(&file).token(&at).send().await.expect_problem(404, "not-found");
+        send(received as usize, content.len()).await.expect(200);
+        server.post(&format!("{path}/finish")).token(&at).once().send().await.expect(201);
+        let whole = server.get(&file).token(&at).send().await.expect(200);
+        assert_eq!((whole.body.as_ref(), whole.header("content-type")), (content.as_slice(), "image/png"));
+        let part = server.get(&file).token(&at).header("range", "bytes=261110-261129").send().await.expect(206);
+        assert_eq!(part.body.as_ref(), &content[261_110..261_130]);
+        assert_eq!(part.header("content-range"), "bytes 261110-261129/600000");
+        let stale =
+            server.get(&file).token(&at).header("range", "bytes=0-0").header("if-range", "\"old\"").send().await;
+        assert_eq!(stale.expect(200).body.len(), content.len());
+        let beyond = server.get(&file).token(&at).header("range", "bytes=600000-").send().await;
+        assert_eq!(beyond.expect_problem(416, "range-not-satisfiable").header("content-range"), "bytes */600000");
+        server.get(&file).token(&at).header("if-none-match", whole.header("etag")).send().await.expect(304);
+        let theirs = server.get(&file).token(&bt).send().await;
+        assert_eq!(theirs.status, if seen { 200 } else { 404 });
+        let about = server.get(&format!("{file}/about")).token(&bt).send().await;
+        assert_eq!(about.status, if seen { 200 } else { 404 });
+        let delete = server.call("DELETE", &file).token(&bt).once().send().await;
+        assert_eq!(delete.status, if seen { 403 } else { 404 });
+    }
+}
+
 async fn put(server: &Running, token: &str, path: &str) {
     server.call("PUT", path).token(token).once().send().await.expect(204);
 }
@@ -32,18 +116,16 @@ async fn feed(server: &Running, token: &str, count: usize) -> Vec<String> {
 #[tokio::test]
 async fn posts_reach_feeds_and_live_updates() {
     let server = scene::both().await;
-    let ((ada, at), (_, bt)) = (user(&server, "ada").await, user(&server, "bob").await);
-    let mut updates = Events::open(server.get("/v1/updates").token(&bt)).await;
+    let ((ada, at), (bob, bt)) = (user(&server, "ada").await, user(&server, "bob").await);
+    let mut updates = Events::open(server.get("/v1/updates").token(&at)).await;
     put(&server, &bt, &format!("/v1/following/{ada}")).await;
     let first = post(&server, &at, "hello", "public").await;
     assert_eq!(feed(&server, &bt, 1).await, ["hello"]);
-    loop {
-        let update = updates.next().await.unwrap().data;
-        if update["type"] == "post" {
-            assert_eq!((&update["id"], &update["author"]), (&first["id"], &json!(ada)));
-            break;
-        }
-    }
+    let update = updates.next().await.unwrap().data;
+    assert_eq!(
+        (&update["type"], &update["event"], &update["from"]),
+        (&json!("notification"), &json!("follow"), &json!(bob))
+    );
     let path = format!("/v1/posts/{}", first["id"].as_str().unwrap());
     put(&server, &bt, &format!("{path}/like")).await;
     put(&server, &bt, &format!("{path}/like")).await;

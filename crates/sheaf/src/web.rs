@@ -2,13 +2,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bson::doc;
 use clap::Args;
 use commerce::Shop;
 use http::{Api, Config, Server};
 use serde::Deserialize;
 use social::Network;
 use std::net::{IpAddr, SocketAddr};
-use store::Store;
+use std::collections::BTreeSet;
+use store::{Find, Store};
 
 /// The shop's database.
 pub(crate) const SHOP: &str = "shop";
@@ -63,14 +65,14 @@ impl Arguments {
     }
 
     /// The API on a store; `kept` are the databases whose models the store keeps by itself.
-    fn config(&self, store: &Store, kept: &[&str]) -> Result<Config, String> {
+    fn config(&self, store: &Store, kept: &BTreeSet<String>) -> Result<Config, String> {
         let mut config = Config { cors_origins: self.http_cors_origin.clone(), ..Config::default() };
         if let Some(rate) = self.http_rate {
             config.limits.rate_per_second = rate;
             config.limits.rate_burst = rate.saturating_mul(2);
         }
         let secret = self.webhook_secret.as_deref().map(secret).transpose()?;
-        let keeps = |database: &str| kept.contains(&database);
+        let keeps = |database: &str| kept.contains(database);
         let mut shop = commerce::Settings::for_store(store);
         shop.keeping = if keeps(SHOP) { commerce::Keeping::Model } else { commerce::Keeping::Shop };
         shop.callback_secret = secret.unwrap_or_default();
@@ -81,10 +83,12 @@ impl Arguments {
         Ok(config)
     }
 
-    /// Listens for HTTP, if a port was given.
+    /// Listens for HTTP, if a port was given. `kept` are databases with models beside those that were activated.
     pub(crate) async fn bind(&self, store: &Store, kept: &[&str]) -> Result<Option<Server>, String> {
         let Some(port) = self.http_port else { return Ok(None) };
-        let config = self.config(store, kept)?;
+        let mut all = active_models(store).await.map_err(|error| error.to_string())?;
+        all.extend(kept.iter().map(|database| (*database).to_owned()));
+        let config = self.config(store, &all)?;
         if let Some(shop) = &config.commerce {
             shop.ensure_indexes().await.map_err(|error| error.to_string())?;
         }
@@ -104,4 +108,19 @@ impl Arguments {
 fn secret(text: &str) -> Result<Vec<u8>, String> {
     let bytes = text.strip_prefix("whsec_").and_then(|text| STANDARD.decode(text).ok());
     bytes.filter(|bytes| !bytes.is_empty()).ok_or_else(|| "a webhook secret is whsec_ and base64".to_owned())
+}
+
+/// The databases whose models are active: the store keeps what those declare, and the backends must not.
+async fn active_models(store: &Store) -> store::Result<BTreeSet<String>> {
+    let order = Find { sort: Some(doc! { "_id": 1 }), ..Find::default() };
+    let mut active = BTreeSet::new();
+    for activation in store.collection("sheaf", "models").find(doc! {}, order, None).await? {
+        let database = activation.get_document("_id").and_then(|id| id.get_str("database")).unwrap_or_default();
+        if activation.get("model").is_none_or(|model| model.as_null().is_some()) {
+            active.remove(database);
+        } else {
+            active.insert(database.to_owned());
+        }
+    }
+    Ok(active)
 }

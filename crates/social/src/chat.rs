@@ -47,6 +47,7 @@ const APPEND_TRIES: usize = 1_000;
 
 /// A conversation, as one of its members sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Conversation {
     /// Its id.
     pub id: Id,
@@ -66,6 +67,7 @@ pub struct Conversation {
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Message {
     /// Its number in the conversation, from one, without gaps.
     pub number: i64,

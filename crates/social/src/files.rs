@@ -39,6 +39,7 @@ pub enum Access {
 
 /// A file to upload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct NewFile {
     /// Its name. An owner's file of the same name is replaced.
     pub name: String,
@@ -55,6 +56,7 @@ pub struct NewFile {
 
 /// An upload under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Upload {
     /// Its id, which becomes the file's.
     pub id: Id,
@@ -66,6 +68,7 @@ pub struct Upload {
 
 /// A file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct File {
     /// Its id.
     pub id: Id,

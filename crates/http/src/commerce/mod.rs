@@ -1,14 +1,18 @@
 //! The shop over HTTP: routes on the `commerce` crate. Who owns what is decided here, on the caller's subject; everything
 //! else is the domain's.
 
+mod aftersales;
 mod buyers;
 mod cart;
 mod catalogue;
 mod coupons;
 mod error;
 mod events;
+mod logistics;
 mod orders;
 mod payments;
+mod reports;
+mod reviews;
 mod schema;
 mod stock;
 
@@ -71,6 +75,10 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Commerce>> {
         .merge(coupons::routes())
         .merge(orders::routes())
         .merge(payments::routes())
+        .merge(logistics::routes())
+        .merge(aftersales::routes())
+        .merge(reviews::routes())
+        .merge(reports::routes())
         .merge(events::routes())
 }
 

@@ -107,7 +107,8 @@ struct OrderQuery {
 /// Orders, the newest first
 #[utoipa::path(
     get, path = "/v1/orders", tag = "orders", security(("bearer" = ["buyer", "merchant", "operator"])),
-    params(OrderQuery), responses((status = 200, description = "A page of them", body = Page<schema::OrderSummary>)),
+    params(OrderQuery), extensions(("x-problems" = json!(["not-found"]))),
+    responses((status = 200, description = "A page of them", body = Page<schema::OrderSummary>)),
 )]
 async fn list_orders(
     State(commerce): State<Arc<Commerce>>,

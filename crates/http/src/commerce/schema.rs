@@ -389,3 +389,94 @@ pub(crate) struct Callback {
     #[schema(format = DateTime)]
     at: String,
 }
+
+/// A parcel.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Parcel {
+    id: String,
+    order_id: String,
+    carrier: String,
+    tracking_number: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// Something that happened to a parcel.
+#[derive(ToSchema)]
+pub(crate) struct TrackEvent {
+    id: String,
+    #[schema(format = DateTime)]
+    time: String,
+    status: String,
+    location: String,
+}
+
+/// A return, exchange or complaint.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct AfterSale {
+    id: String,
+    /// `return`, `exchange` or `complaint`.
+    kind: String,
+    order_id: String,
+    user_id: String,
+    lines: Vec<Line>,
+    why: String,
+    status: String,
+    status_history: Vec<HistoryEntry>,
+    #[schema(format = DateTime)]
+    created_at: String,
+    version: i64,
+}
+
+/// A review.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Review {
+    id: String,
+    product_id: String,
+    user_id: String,
+    user_name: String,
+    rating: i64,
+    text: String,
+    status: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// What was asked for.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct ReportAsked {
+    by: String,
+    from: String,
+    to: String,
+    zone: Option<String>,
+    per_day: bool,
+    source: String,
+}
+
+/// A row of a report; amounts in minor units.
+#[derive(ToSchema)]
+pub(crate) struct ReportRow {
+    /// The city, product or SKU.
+    key: String,
+    currency: String,
+    #[schema(nullable = false)]
+    day: Option<String>,
+    orders: i64,
+    units: i64,
+    sales: i64,
+    refunds: i64,
+}
+
+/// A report of sales.
+#[derive(ToSchema)]
+pub(crate) struct Report {
+    request: ReportAsked,
+    source: String,
+    /// What the figures count, and by which date.
+    counts: String,
+    rows: Vec<ReportRow>,
+}

@@ -1,8 +1,10 @@
 //! The network over HTTP: routes on the `social` crate. The caller's subject is the user who asks; who may see what is the
 //! domain's to say, and what may not be seen is answered as what is not there.
 
+mod chat;
 mod comments;
 mod error;
+mod files;
 mod friends;
 mod notifications;
 mod posts;
@@ -53,6 +55,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Social>> {
         .merge(posts::routes())
         .merge(comments::routes())
         .merge(notifications::routes())
+        .merge(chat::routes())
+        .merge(files::routes())
 }
 
 /// The user who asks.

@@ -138,3 +138,53 @@ pub(crate) struct Update {
     #[schema(rename = "type")]
     kind: String,
 }
+
+/// A conversation, as the caller sees it.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Conversation {
+    id: String,
+    title: String,
+    direct: bool,
+    members: Vec<Card>,
+    last_number: i64,
+    unread: i64,
+    #[schema(format = DateTime)]
+    last_at: String,
+}
+
+/// A message.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Message {
+    number: i64,
+    sender: String,
+    text: String,
+    #[schema(format = DateTime)]
+    at: String,
+    #[schema(format = DateTime, nullable = false)]
+    edited_at: Option<String>,
+    recalled: bool,
+}
+
+/// An upload under way.
+#[derive(ToSchema)]
+pub(crate) struct Upload {
+    id: String,
+    received: u64,
+    length: u64,
+}
+
+/// A file.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct File {
+    id: String,
+    name: String,
+    content_type: String,
+    length: u64,
+    sha256: String,
+    owner: String,
+    #[schema(format = DateTime)]
+    uploaded_at: String,
+}

@@ -82,6 +82,11 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// With a token that does not live as long as the call.
+    pub(crate) fn token_of(self, token: &str) -> Call<'a> {
+        self.header("authorization", format!("Bearer {token}"))
+    }
+
     pub(crate) fn header(mut self, name: &str, value: impl AsRef<str>) -> Call<'a> {
         self.request = self.request.header(name, value.as_ref());
         self
