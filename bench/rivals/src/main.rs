@@ -3,10 +3,13 @@
 //!
 //! `cargo run --release -p sheafdb-rivals -- [folder] [documents]`
 
+#[allow(dead_code, reason = "shared with the other measurements")]
+#[path = "../../src/common.rs"]
+mod common;
 mod sheaf;
 mod sqlite;
 
-use sheafdb_bench::cpu;
+use crate::common::cpu;
 use std::time::Instant;
 
 /// What each of them can be asked.
@@ -65,7 +68,7 @@ fn run(rival: &dyn Rival, documents: i64) {
             }
         });
     });
-    let mut dice = sheafdb_bench::Dice::new(3);
+    let mut dice = crate::common::Dice::new(3);
     measure("point read", 100_000, &mut || {
         for _ in 0..100_000 {
             rival.point(dice.below(documents as u64) as i64);
@@ -87,5 +90,5 @@ fn run(rival: &dyn Rival, documents: i64) {
             }
         });
     }
-    println!("{:7} memory {:?} MB (now, most, all so far)", rival.name(), sheafdb_bench::memory_mb("self"));
+    println!("{:7} memory {:?} MB (now, most, all so far)", rival.name(), crate::common::memory_mb("self"));
 }

@@ -4,7 +4,7 @@ use crate::Rival;
 use bson::{RawArrayBuf, RawDocumentBuf, rawdoc};
 use engine::operation::{Aggregate, Find, Insert};
 use engine::{Context, Engine, Namespace, Options};
-use sheafdb_bench::{Dice, order};
+use crate::common::{Dice, order};
 use std::path::Path;
 
 pub struct Sheaf(Engine);

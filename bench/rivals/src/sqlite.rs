@@ -2,7 +2,7 @@
 
 use crate::Rival;
 use rusqlite::{Connection, params};
-use sheafdb_bench::{Dice, json, order};
+use crate::common::{Dice, json, order};
 use std::path::{Path, PathBuf};
 
 pub struct Sqlite(PathBuf);

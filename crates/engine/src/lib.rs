@@ -10,6 +10,7 @@ pub mod context;
 mod counters;
 pub mod cursor;
 pub mod database;
+mod decoded;
 pub mod document;
 mod duplicate;
 pub mod error;

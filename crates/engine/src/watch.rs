@@ -12,7 +12,7 @@
 //! An inbox is bounded, and so is what all of them hold. A stream that is too slow loses its seat and reads the log itself
 //! again, from where it was.
 
-use crate::changestream::Decoded;
+use crate::decoded::Decoded;
 use crate::document::RawBsonRef;
 use crate::document::traverse::{Leaf, visit};
 use crate::error::Result;
