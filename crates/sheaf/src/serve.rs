@@ -235,7 +235,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     for model in &arguments.model {
         runtime.block_on(apply_model(&store, model)).map_err(|reason| Failure::Model(model.clone(), reason))?;
     }
-    let service = Service::start(&engine, &models).map_err(|error| Failure::Model("sheaf.models".into(), error.to_string()))?;
+    let service =
+        Service::start(&engine, &models).map_err(|error| Failure::Model("sheaf.models".into(), error.to_string()))?;
     let kept = models.databases();
     let kept: Vec<&str> = kept.iter().map(String::as_str).collect();
     runtime.block_on(serve(arguments, engine.clone(), &kept))?;

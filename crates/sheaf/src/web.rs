@@ -8,8 +8,8 @@ use commerce::Shop;
 use http::{Api, Config, Server};
 use serde::Deserialize;
 use social::Network;
-use std::net::{IpAddr, SocketAddr};
 use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use store::{Find, Store};
 
 /// The shop's database.
