@@ -6,7 +6,11 @@
 //!
 //! `SOCIAL_OPERATIONS` says how many operations (2,000), `SOCIAL_THREADS` how many threads (4), `SOCIAL_SEED` which.
 
-#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may end at what it did not expect, and says how fast it was"
+)]
 
 mod common;
 
@@ -441,11 +445,11 @@ fn workers(network: &Network, seed: u64) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         let mut random = Random(seed | 1);
         loop {
-            let working = network.clone();
-            let worker = tokio::spawn(async move { working.run(std::future::pending()).await.unwrap() });
+            // The set ends its worker also when this task itself is ended.
+            let (working, mut worker) = (network.clone(), tokio::task::JoinSet::new());
+            worker.spawn(async move { working.run(std::future::pending()).await.unwrap() });
             tokio::time::sleep(Duration::from_millis(random.below(40) as u64)).await;
-            worker.abort();
-            let _ = worker.await;
+            worker.shutdown().await;
         }
     })
 }
