@@ -116,7 +116,8 @@ pub(crate) async fn ended(
     reply: &RawDocument,
 ) {
     let (database, collection) = target(message.body());
-    if let Some(collection) = collection.filter(|name| !name.is_empty()) {
+    // A name with a null byte is no collection's, and can't be a field's in the reply of `top`.
+    if let Some(collection) = collection.filter(|name| !name.is_empty() && !name.contains('\0')) {
         shared.usage.count(&mut client.used, database, collection, operation);
     }
     let took = operation.worked();
