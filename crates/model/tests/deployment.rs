@@ -182,7 +182,9 @@ async fn recount_without_names(store: &Store) {
 async fn keepers_that_die_and_tokens_that_are_lost_do_no_harm() {
     let store = cluster().await;
     let mut dice = Dice(0x5eed);
-    for round in 0..20 {
+    // More with SHEAF_KEEP_ROUNDS: three kills and 75 writes a round.
+    let rounds = std::env::var("SHEAF_KEEP_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(20);
+    for round in 0..rounds {
         let mut deployment = start(&store, &format!("keeper {round}")).await;
         for _ in 0..3 {
             for _ in 0..25 {

@@ -9,7 +9,11 @@ use store::Store;
 use wire::{Address, Config, Listen, Server};
 
 const NOW_MS: i64 = 1_760_000_000_000;
-const ORDERS: usize = 3_000;
+
+/// The orders of the shop; more with SHEAF_BAD_SHOP_ORDERS.
+fn orders() -> usize {
+    std::env::var("SHEAF_BAD_SHOP_ORDERS").ok().and_then(|orders| orders.parse().ok()).unwrap_or(3_000)
+}
 /// What only a profile shows.
 const PROFILED: &[&str] = &["lookup-heavy", "query-badly-ordered", "query-unindexed", "unique-missing"];
 
@@ -52,7 +56,7 @@ async fn looked(store: &Store) -> Observed {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_bad_shop_on_a_deployment_each_fault_and_nothing_else() {
     let store = cluster().await;
-    bad_shop::plant(&store, ORDERS, NOW_MS).await.expect("plants");
+    bad_shop::plant(&store, orders(), NOW_MS).await.expect("plants");
     bad_shop::profiled(&store, NOW_MS).await.expect("runs");
     let report = judged(&looked(&store).await);
     assert_eq!(compared(&report, true), (vec![], vec![]));
@@ -62,7 +66,7 @@ async fn the_bad_shop_on_a_deployment_each_fault_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_bad_shop_in_a_folder_each_fault_and_nothing_else() {
     let store = Store::in_memory().expect("opens");
-    bad_shop::plant(&store, ORDERS, NOW_MS).await.expect("plants");
+    bad_shop::plant(&store, orders(), NOW_MS).await.expect("plants");
     let observed = looked(&store).await;
     let report = judged(&observed);
     assert_eq!(compared(&report, false), (vec![], vec![]));
