@@ -17,13 +17,16 @@ use store::{Find, Session, Update};
 /// What is added to a document's fields.
 type Sums = BTreeMap<String, Bson>;
 
+/// A copy to spread: which, its source, and what the source's fields are now.
+type Copied = (std::sync::Arc<Spread>, Bson, Vec<(String, Option<Bson>)>);
+
 #[derive(Default)]
 struct Work {
     /// By collection and id (as a document, for its order), what is added.
     parents: BTreeMap<(String, Vec<u8>), (Bson, Sums)>,
     rolls: BTreeMap<(String, Vec<u8>), (Document, Sums)>,
     newest: Vec<(String, Bson, std::sync::Arc<Newest>)>,
-    spreads: Vec<(std::sync::Arc<Spread>, Bson, Vec<(String, Option<Bson>)>)>,
+    spreads: Vec<Copied>,
 }
 
 /// Carries out what some changes mean for kept values.

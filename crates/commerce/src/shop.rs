@@ -42,8 +42,11 @@ pub(crate) const COLLECTIONS: [&str; 20] = [
     "shopState",
 ];
 
-/// The indexes that the shop's queries need: collection, keys in order, whether unique.
-const INDEXES: &[(&str, &[(&str, i32)], bool)] = &[
+/// An index: collection, keys in order, whether unique.
+type Index = (&'static str, &'static [(&'static str, i32)], bool);
+
+/// The indexes that the shop's queries need.
+const INDEXES: &[Index] = &[
     ("users", &[("username", 1)], true),
     ("orders", &[("orderNumber", 1)], true),
     ("orders", &[("userId", 1), ("createdAt", -1), ("_id", -1)], false),

@@ -420,7 +420,7 @@ impl Shared {
     fn run(&self, mut reader: LogReader, more: &Ticket) -> Result<()> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         loop {
-            while let Some(record) = reader.next() {
+            for record in reader.by_ref() {
                 if self.stopping.load(Ordering::Acquire) {
                     return Ok(());
                 }

@@ -1,5 +1,7 @@
 //! The description at `/openapi.json`: complete, and what it says of permissions is what happens.
 
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+
 mod client;
 mod scene;
 

@@ -1,5 +1,7 @@
 //! The shared layer from the outside: problems, tokens, idempotency, limits, health and description.
 
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+
 mod client;
 
 use client::Running;

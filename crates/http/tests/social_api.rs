@@ -1,5 +1,7 @@
 //! The network from the outside: feeds, and what nobody else may see.
 
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+
 mod client;
 mod scene;
 

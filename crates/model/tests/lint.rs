@@ -1,6 +1,6 @@
 //! The bad shop: every planted fault is found, and nothing else.
 
-use bson::{Document, RawDocumentBuf, doc, rawdoc};
+use bson::{Document, doc, rawdoc};
 use model::advise::thresholds::Thresholds;
 use model::lint::{Finding, Options, Previous, Report, Severity, TABLE, bad_shop, judge};
 use model::observe::{Bounds, Database, Observed, observe};
@@ -114,7 +114,7 @@ fn a_key_twice_in_a_document_is_found() {
     let mut twice = rawdoc! { "a": 1 };
     twice.append(bson::raw::cstr!("a"), 2);
     let mut sample = model::observe::sample::Sample::default();
-    sample.add(&rawdoc! { "_id": 1, "inner": RawDocumentBuf::from(twice) });
+    sample.add(&rawdoc! { "_id": 1, "inner": twice });
     let collection = model::observe::Collection {
         info: store::CollectionInfo {
             name: "c".to_owned(),

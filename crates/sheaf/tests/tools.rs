@@ -1,5 +1,7 @@
 //! The tools that move documents, as their users run them.
 
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;

@@ -168,6 +168,7 @@ pub struct InsertManyResult {
 
 /// One write of a bulk.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "updates are what bulks are made of; a box for each would only cost")]
 pub enum WriteModel {
     /// Inserts a document.
     Insert(Document),

@@ -62,7 +62,7 @@ pub struct Progress {
 pub type Report<'r> = &'r mut dyn FnMut(Progress) -> Result<()>;
 
 fn failed(path: &Path, error: std::io::Error) -> Error {
-    Error::from(error).context(&path.display().to_string())
+    Error::from(error).context(path.display().to_string())
 }
 
 fn refused(why: String) -> Error {

@@ -110,12 +110,13 @@ pub struct Problem {
     pub kind: &'static Kind,
     detail: String,
     members: Map<String, Value>,
-    headers: HeaderMap,
+    // Boxed: results are passed around by value, and few problems have headers.
+    headers: Box<HeaderMap>,
 }
 
 impl Problem {
     pub(crate) fn new(kind: &'static Kind, detail: impl Into<String>) -> Problem {
-        Problem { kind, detail: detail.into(), members: Map::new(), headers: HeaderMap::new() }
+        Problem { kind, detail: detail.into(), members: Map::new(), headers: Box::default() }
     }
 
     /// What is missing, or what the caller may not see: the two must not be told apart.
@@ -158,7 +159,7 @@ impl IntoResponse for Problem {
         members.extend(self.members);
         let mut response = (status, body.to_string()).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-        response.headers_mut().extend(self.headers);
+        response.headers_mut().extend(*self.headers);
         response.extensions_mut().insert(self.kind);
         response
     }

@@ -131,8 +131,8 @@ impl Records {
             let Some(found) = self.collection.find_one(doc! { "_id": id }, None).await? else { continue };
             let running = text(&found, "state") == "running";
             let held = found.get_datetime("leaseUntil").is_ok_and(|until| *until > DateTime::now());
-            if running && held || !running && !is_over(&found) || running && text(&found, "fingerprint") != fingerprint
-            {
+            let free = if running { !held && text(&found, "fingerprint") == fingerprint } else { is_over(&found) };
+            if !free {
                 return Ok(known(&found, fingerprint));
             }
             document.remove("_id");

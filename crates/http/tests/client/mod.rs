@@ -1,5 +1,6 @@
 //! A client over real sockets, and a server for it.
 
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 #![allow(dead_code, reason = "each test uses what it needs")]
 
 pub(crate) mod conformance;

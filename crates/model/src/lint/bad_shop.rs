@@ -134,7 +134,7 @@ fn user(number: usize, orders: usize, now_ms: i64) -> Document {
     let time = |hour: i64| DateTime::from_millis(now_ms - (hours - hour) * DAY_MS / 24);
     let device = |hour: i64| format!("device {hour} {}", "-".repeat(100));
     let logins: Vec<Document> = (0..hours).map(|hour| doc! { "time": time(hour), "device": device(hour) }).collect();
-    let phone = if number % 10 == 0 {
+    let phone = if number.is_multiple_of(10) {
         Bson::Int64(13_800_000_000 + number as i64)
     } else {
         format!("+86 138 {number:08}").into()
@@ -185,7 +185,7 @@ fn payment(number: usize, now_ms: i64) -> Document {
         "settledOn": settled,
     };
     // One field under two names, the second in another style.
-    let channel = if number % 3 == 0 { "payment_channel" } else { "paymentChannel" };
+    let channel = if number.is_multiple_of(3) { "payment_channel" } else { "paymentChannel" };
     payment.insert(channel, format!("channel {number}"));
     payment
 }

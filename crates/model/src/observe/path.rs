@@ -66,7 +66,7 @@ pub struct PathStats {
 }
 
 impl PathStats {
-    pub(super) fn new() -> PathStats {
+    pub(super) fn unseen() -> PathStats {
         PathStats { strings: Some(BTreeMap::new()), ..PathStats::default() }
     }
 
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_pile_at_one_length_is_a_cap() {
-        let mut stats = PathStats::new();
+        let mut stats = PathStats::unseen();
         stats.lengths = vec![10, 10, 10, 10, 3, 5, 9];
         assert!(stats.is_capped());
         stats.lengths = vec![10, 97, 250, 400, 399, 390];

@@ -109,7 +109,7 @@ impl Sample {
     }
 
     fn value(&mut self, path: String, value: RawBsonRef<'_>, depth: usize, seen: &mut Vec<String>) {
-        let stats = self.paths.entry(path.clone()).or_insert_with(PathStats::new);
+        let stats = self.paths.entry(path.clone()).or_insert_with(PathStats::unseen);
         stats.add(value);
         if depth < MAX_DEPTH {
             match value {
@@ -148,7 +148,7 @@ impl Sample {
 
     /// The usual bytes of a document.
     pub fn usual_bytes(&self) -> u64 {
-        if self.documents == 0 { 0 } else { self.bytes / self.documents }
+        self.bytes.checked_div(self.documents).unwrap_or(0)
     }
 }
 

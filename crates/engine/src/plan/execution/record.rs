@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::filter::Filter;
 use crate::keyspace;
 use crate::plan::node::{CollScan, IdHack};
-use crate::storage::Direction;
+use crate::storage::{self, Direction};
 use bson::RawDocument;
 use bytes::Bytes;
 use std::ops::Bound;
@@ -71,7 +71,7 @@ impl Chunks {
     }
 
     /// Shows the entries that are left, `most` at most or until `see` says no, where they lie.
-    fn show(&mut self, cx: &Cx<'_>, most: usize, see: &mut dyn FnMut(&[u8], &[u8]) -> Result<bool>) -> Result<Shown> {
+    fn show(&mut self, cx: &Cx<'_>, most: usize, see: &mut storage::See<'_>) -> Result<Shown> {
         while let Some((key, value)) = self.take() {
             if !see(&key, &value)? {
                 return Ok(Shown::All);

@@ -147,8 +147,7 @@ impl Columns {
     /// The document of a row; none if the row is left out.
     pub(super) fn document<'c>(&self, cells: impl Iterator<Item = &'c str>) -> Result<Option<Document>, String> {
         let mut document = Document::new();
-        let mut number = 0;
-        for text in cells {
+        for (number, text) in cells.enumerate() {
             let named;
             let (path, kind) = match self.columns.get(number) {
                 Some(column) => (&column.path[..], column.kind),
@@ -158,7 +157,6 @@ impl Columns {
                     (&named[..], Kind::Auto)
                 }
             };
-            number += 1;
             if text.is_empty() && self.parsing.ignore_blanks {
                 continue;
             }
