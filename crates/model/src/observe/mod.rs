@@ -127,7 +127,7 @@ async fn database(store: &Store, name: &str, bounds: Bounds) -> store::Result<Da
     let listed = store.list_collections(name).await?;
     let has_profile = listed.iter().any(|info| info.name == "system.profile");
     for info in listed {
-        if info.kind == "view" || info.name.starts_with("system.") {
+        if info.kind == "view" || info.name.starts_with("system.") || info.name.starts_with("sheaf.") {
             continue;
         }
         found.collections.push(collection(store, name, info, bounds).await?);

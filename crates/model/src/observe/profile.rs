@@ -124,7 +124,7 @@ impl Profile {
         }
         let Ok(namespace) = entry.get_str("ns") else { return };
         let Some(collection) = namespace.strip_prefix(&self.prefix) else { return };
-        if collection.starts_with("system.") || collection == "$cmd" {
+        if collection.starts_with("system.") || collection.starts_with("sheaf.") || collection == "$cmd" {
             return;
         }
         let (Ok(op), Ok(command)) = (entry.get_str("op"), entry.get_document("command")) else { return };
