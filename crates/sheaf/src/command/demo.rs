@@ -24,6 +24,8 @@ const BUYERS: usize = 200;
 const UNITS: i64 = 50;
 const FOLLOWERS: usize = 1_000;
 const POSTS: usize = 10;
+/// Readers who arrive at once.
+const AT_ONCE: usize = 64;
 /// How long the demo's token lives.
 const TOKEN_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -91,16 +93,16 @@ fn parsed(files: &[(&str, &str)]) -> Result<Model, Failure> {
     Ok(checked.model)
 }
 
-async fn scene(store: &Store) -> Result<Vec<Row>, Box<dyn std::error::Error + Send + Sync>> {
+async fn scene(store: &Store) -> Outcome<Vec<Row>> {
     let run = format!("{:x}", DateTime::now().timestamp_millis());
     let mut rows = shop_scene(store, &run).await?;
     rows.extend(social_scene(store, &run).await?);
     Ok(rows)
 }
 
-type Scene = Result<Vec<Row>, Box<dyn std::error::Error + Send + Sync>>;
+type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-async fn shop_scene(store: &Store, run: &str) -> Scene {
+async fn shop_scene(store: &Store, run: &str) -> Outcome<Vec<Row>> {
     let settings = Settings { callback_secret: run.as_bytes().to_vec(), ..Settings::for_store(store) };
     let provider = Simulator::new(1, Faults::NONE, run.as_bytes(), settings.clock.clone());
     let shop = Shop::with(store.clone(), "shop", settings);
@@ -125,13 +127,21 @@ async fn shop_scene(store: &Store, run: &str) -> Scene {
         NewSku { id: sku.clone(), product_id: product, price_minor: 4_900, quantity: UNITS, ..NewSku::default() };
     shop.add_sku(&NewSku { attributes: brass, ..lamp }).await?;
 
+    let sold = sell(&shop, run, &sku, &mut rows).await?;
+    let order = settle(&shop, &provider, &sku, &sold, &mut rows).await?;
+    history_stands(store, &shop, &order, &mut rows).await?;
+    Ok(rows)
+}
+
+/// All buyers want one lamp at once; the orders that came about.
+async fn sell(shop: &Shop, run: &str, sku: &str, rows: &mut Vec<Row>) -> Outcome<Vec<String>> {
     let begun = Instant::now();
     let mut orders = tokio::task::JoinSet::new();
     for buyer in 0..BUYERS {
         let city = ["Lyon", "Porto", "Ghent"][buyer % 3].to_owned();
         let request = OrderRequest {
             buyer: format!("{run}-buyer-{buyer}"),
-            lines: vec![Line { sku: sku.clone(), quantity: 1 }],
+            lines: vec![Line { sku: sku.to_owned(), quantity: 1 }],
             address: Some(Address { city, ..Address::default() }),
             ..OrderRequest::default()
         };
@@ -146,14 +156,18 @@ async fn shop_scene(store: &Store, run: &str) -> Scene {
             Err(other) => return Err(other.into()),
         }
     }
-    let left = shop.stock(&sku).await?;
+    let left = shop.stock(sku).await?;
     let result =
         format!("{} sold, {refused} refused, {} left, {} held until paid", sold.len(), left.available, left.held);
     rows.push(row(&format!("{BUYERS} buyers at once for {UNITS} lamps"), result, begun, BUYERS as u64));
+    Ok(sold)
+}
 
+/// The orders are paid; one of them, and what the ledger says.
+async fn settle(shop: &Shop, provider: &Simulator, sku: &str, sold: &[String], rows: &mut Vec<Row>) -> Outcome<String> {
     let begun = Instant::now();
-    for order in &sold {
-        shop.pay(order, "card", None, &provider).await?;
+    for order in sold {
+        shop.pay(order, "card", None, provider).await?;
     }
     let mut paid = tokio::task::JoinSet::new();
     for callback in provider.due() {
@@ -174,17 +188,21 @@ async fn shop_scene(store: &Store, run: &str) -> Scene {
             "{} SKU, {} differ; ledger says {} left",
             found.skus,
             found.discrepancies.len(),
-            shop.ledger_total(&sku).await?
+            shop.ledger_total(sku).await?
         ),
         took: Duration::ZERO,
         count: 0,
     });
+    Ok(order.id)
+}
 
+/// What an order says stays, and its state moves as its model allows.
+async fn history_stands(store: &Store, shop: &Shop, order: &str, rows: &mut Vec<Row>) -> Outcome<()> {
     store
         .collection("shop", "products")
         .update_many(doc! {}, doc! { "$set": { "price": 5_900_i64 } }, Update::default(), None)
         .await?;
-    let order = shop.order(&order.id).await?;
+    let order = shop.order(order).await?;
     let price = order.items.first().map_or(0, |item| item.unit_price);
     rows.push(Row {
         what: "the lamp now costs 5900".into(),
@@ -203,20 +221,33 @@ async fn shop_scene(store: &Store, run: &str) -> Scene {
         took: Duration::ZERO,
         count: 0,
     });
-    Ok(rows)
+    Ok(())
 }
 
-async fn social_scene(store: &Store, run: &str) -> Scene {
+async fn social_scene(store: &Store, run: &str) -> Outcome<Vec<Row>> {
     let network = Network::new(store.clone(), "social");
     network.ensure_indexes().await?;
     let mut rows = Vec::new();
     let author = network.add_user(&format!("{run} ada")).await?;
     let begun = Instant::now();
     let mut reader = author;
+    let mut arriving = tokio::task::JoinSet::new();
     for number in 0..FOLLOWERS {
-        reader = network.add_user(&format!("{run} reader {number}")).await?;
-        network.follow(reader, author).await?;
-        network.join(reader).await?;
+        if arriving.len() == AT_ONCE
+            && let Some(arrived) = arriving.join_next().await
+        {
+            reader = arrived??;
+        }
+        let (network, name) = (network.clone(), format!("{run} reader {number}"));
+        arriving.spawn(async move {
+            let reader = network.add_user(&name).await?;
+            network.follow(reader, author).await?;
+            network.join(reader).await?;
+            Ok::<_, social::Error>(reader)
+        });
+    }
+    while let Some(arrived) = arriving.join_next().await {
+        reader = arrived??;
     }
     let ada = store.collection("social", "users").find_one(doc! { "_id": author }, None).await?.unwrap_or_default();
     let kept = format!("kept on the author: {} followers", number_of(&ada, "followerCount"));
