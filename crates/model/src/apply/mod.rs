@@ -1,7 +1,7 @@
 //! Applying a model to a store: collections, validators, indexes, shard keys, the activation and what it fills.
 //!
 //! [`plan`] compares the model with what is there and says what is to be done, in the order in which it can be done online;
-//! [`run`] does it. What is there already is not done again, so that applying twice does nothing the second time and a run
+//! [`run()`] does it. What is there already is not done again, so that applying twice does nothing the second time and a run
 //! that was killed is simply started again. Nothing is dropped unless that was asked for.
 
 mod run;
