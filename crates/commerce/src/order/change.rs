@@ -48,7 +48,7 @@ impl Shop {
     /// Cancels an order that is not paid (for a paid one, see [`Shop::refund_order`]).
     ///
     /// # Errors
-    /// [`Error::IllegalMove`], [`Error::VersionConflict`], [`Error::NotFound`].
+    /// [`Error::IllegalMove`](crate::Error::IllegalMove), [`Error::VersionConflict`](crate::Error::VersionConflict), [`Error::NotFound`](crate::Error::NotFound).
     pub async fn cancel_order(&self, order: &str, by: &str, why: &str, expected: Option<i64>) -> Result<Order> {
         let (order, by, why) = (order.to_owned(), by.to_owned(), why.to_owned());
         let done = self.run(move |unit| {
@@ -66,7 +66,7 @@ impl Shop {
     /// The buyer has received all of an order.
     ///
     /// # Errors
-    /// [`Error::IllegalMove`], [`Error::VersionConflict`], [`Error::NotFound`].
+    /// [`Error::IllegalMove`](crate::Error::IllegalMove), [`Error::VersionConflict`](crate::Error::VersionConflict), [`Error::NotFound`](crate::Error::NotFound).
     pub async fn sign_order(&self, order: &str, by: &str, expected: Option<i64>) -> Result<Order> {
         let (order, by) = (order.to_owned(), by.to_owned());
         let done = self.run(move |unit| {
