@@ -378,6 +378,46 @@ async fn a_copy_of_a_counter_that_its_holder_adds_to_shows_the_new_count_at_once
     close(store);
 }
 
+const VERSIONED: &str = r#"
+entity author collection=authors id=int { field name string }
+entity book collection=books id=int {
+  ref authorId to=author
+  live author via=authorId { fields name }
+  field title string
+  version
+}
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_changes_a_source_and_a_holder_keeps_the_copy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, _) = open(folder.path());
+    let model = parsed(VERSIONED);
+    applied(&store, &model).await;
+    let (authors, books) = (store.collection("shop", "authors"), store.collection("shop", "books"));
+    authors.insert_one(doc! { "_id": 1, "name": "Ann" }, None).await.expect("inserted");
+    books.insert_one(doc! { "_id": 1, "authorId": 1, "title": "a" }, None).await.expect("inserted");
+    for (round, source_first) in [true, false].into_iter().enumerate() {
+        let name = format!("Anna {round}");
+        let mut session = store.start_session().await.expect("a session");
+        session.start_transaction().await.expect("starts");
+        for source in [source_first, !source_first] {
+            let (collection, field) = if source { (&authors, "name") } else { (&books, "title") };
+            let change = doc! { "$set": { field: name.clone() } };
+            collection
+                .update_one(doc! { "_id": 1 }, change, Update::default(), Some(&mut session))
+                .await
+                .expect("updated");
+        }
+        session.commit_transaction().await.expect("commits");
+        let book = one(&store, "books", 1).await;
+        assert_eq!(book.get_document("author").expect("a copy"), &doc! { "name": name.clone() });
+        assert_eq!(book.get_str("title").expect("a title"), name);
+    }
+    assert_eq!(drifted(&store, &model).await, vec![]);
+    close(store);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fill_is_exact_while_others_write() {
     let store = Store::in_memory().expect("a store");

@@ -15,8 +15,8 @@ use super::active::LAYER;
 use super::effect::{Change, Effect, Extreme, Fill, Mirror, Newest, Referrers, Spread};
 use super::lagging::release;
 use super::service::Wake;
-use super::value::{at, document, get, id_at, owned, set, tree};
-use super::{BACKFILL, Keeper, KeptRule, LAGGING, PENDING, REPAIRS, REVERSE, compile, newest, others};
+use super::value::{at, copy_values, document, get, id_at, owned, set, tree};
+use super::{BACKFILL, Keeper, KeptRule, LAGGING, PENDING, REPAIRS, REVERSE, compile, fills, newest, others};
 use crate::language::reference::OnDelete;
 use bson::{Bson, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use engine::document::Number;
@@ -162,7 +162,8 @@ impl Run<'_, '_> {
             }
             effects = self.others(Some(&old), Some(&new), true, scope)?;
         }
-        let Some(after) = after else { return Ok(None) };
+        let Some(mut after) = after else { return Ok(None) };
+        self.follow(&mut after, scope)?;
         let after = compile::raw(&after)?;
         match &self.stored {
             // The state holds another image than this write's: the difference must be made to that one.
@@ -174,6 +175,27 @@ impl Run<'_, '_> {
             }
             _ => Ok(Some(after)),
         }
+    }
+
+    /// At a commit, other writes' effects may have changed the stored copies already: this image must not undo them.
+    fn follow(&self, after: &mut Document, scope: &dyn HookScope) -> Result<()> {
+        let (Some(before), false) = (self.write.before, self.write.by_hook) else { return Ok(()) };
+        let namespace = self.write.namespace;
+        let mut live = self.hook.keeper.live_copies(&namespace.collection).peekable();
+        if live.peek().is_none() {
+            return Ok(());
+        }
+        let stored = scope.get(namespace, self.id.as_raw_bson_ref())?;
+        if stored.is_none_or(|stored| stored.as_bytes() == before.as_bytes()) {
+            return Ok(());
+        }
+        let image = compile::raw(after)?;
+        for copy in live {
+            for fill in fills(copy, &image)? {
+                self.hook.fill(after, &fill, scope)?;
+            }
+        }
+        Ok(())
     }
 
     /// What a change of the document causes in others.
@@ -738,44 +760,4 @@ fn children_filter(by: &str, id: &RawBson, filter: &RawDocument) -> Result<Vec<B
         all.push(Bson::Document(filter));
     }
     Ok(all)
-}
-
-/// Puts a source's values into its copies in a document.
-fn copy_values(
-    holder: &mut Document,
-    spread: &Spread,
-    id: &RawBson,
-    values: &[(String, Option<RawBson>)],
-) -> Result<()> {
-    let id = tree(id.clone())?;
-    let values: Vec<(String, Option<Bson>)> = values
-        .iter()
-        .map(|(name, value)| Ok((name.clone(), value.clone().map(tree).transpose()?)))
-        .collect::<Result<_>>()?;
-    into_steps(holder, &spread.steps, &mut |place| {
-        if place.get(&spread.reference) != Some(&id) {
-            return;
-        }
-        for (name, value) in &values {
-            let path = spread.name.as_ref().map_or(name.clone(), |inner| format!("{inner}.{name}"));
-            set(place, &super::effect::Place::default().path(&path), value.clone());
-        }
-    });
-    Ok(())
-}
-
-/// Visits the sub-documents at the end of some steps.
-fn into_steps(document: &mut Document, steps: &[(String, bool)], visit: &mut dyn FnMut(&mut Document)) {
-    let Some(((name, _), rest)) = steps.split_first() else { return visit(document) };
-    match document.get_mut(name) {
-        Some(Bson::Document(inner)) => into_steps(inner, rest, visit),
-        Some(Bson::Array(array)) => {
-            for element in array {
-                if let Bson::Document(inner) = element {
-                    into_steps(inner, rest, visit);
-                }
-            }
-        }
-        _ => {}
-    }
 }
