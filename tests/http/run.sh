@@ -2,14 +2,15 @@
 # The served OpenAPI description against the served API: schemathesis calls every route with what the description allows and
 # with what it forbids. Installs it where it is missing.
 #   SHEAF_BINARY=path  tests that binary instead of building one
-#   EXAMPLES=20        cases for each route
+#   EXAMPLES=10        random cases for each route
+#   SECONDS_AT_MOST=60 when it stops looking for more
 set -euo pipefail
 cd "$(dirname "$0")"
 root=$(cd ../.. && pwd)
 venv=$root/.venv-http
 work=$(mktemp -d)
-trap 'kill "$server" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$work"' EXIT
-server=0
+server=""
+trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$work"' EXIT
 
 if ! cmp -s requirements.txt "$venv/.installed-requirements"; then
   python3 -m venv "$venv"
@@ -46,11 +47,11 @@ call POST /v1/products '{"id": "lamp", "name": "Desk lamp", "price": {"amountMin
 call POST /v1/products/lamp/skus '{"id": "lamp-brass", "priceMinor": 4900, "quantity": 100000}' "$token" >/dev/null
 
 # Left out: live streams, which have no end; and the check that valid input is never refused, since a description can't
-# say that an order's SKU must exist.
+# say that an order's SKU must exist. One worker: CPython 3.11's parser, which the tool uses, fails on two threads.
 PYTHONUNBUFFERED=1 "$venv/bin/schemathesis" run "$base/openapi.json" \
   --header "Authorization: Bearer $token" --exclude-path-regex '/(events|updates)$' --phases examples,coverage,fuzzing \
   --checks all --exclude-checks positive_data_acceptance,negative_data_rejection \
-  --max-examples "${EXAMPLES:-10}" --workers 2 --request-timeout 10 --seed 1 --no-color \
-  --report-dir "$work/report" --max-time "${SECONDS_AT_MOST:-90}" --continue-on-failure
+  --max-examples "${EXAMPLES:-10}" --workers 1 --request-timeout 10 --seed 1 --no-color \
+  --report-dir "$work/report" --max-time "${SECONDS_AT_MOST:-60}" --continue-on-failure
 kill -0 "$server" || { tail -50 "$work/log"; echo "the server went away"; exit 1; }
 if grep -E "panic|ERROR" "$work/log"; then echo "the server failed"; exit 1; fi

@@ -654,7 +654,12 @@ impl<'a> Statement<'a> {
             if let (Some(replaced), Some(after)) = (replaced, after)
                 && replaced.as_bytes() != after.as_bytes()
             {
-                self.update_raw(&change.collection, &change.record_key, after, &replaced, UpdateKind::Update)?;
+                // The effects of this or another write may have changed or deleted it meanwhile.
+                let Some(current) = self.read(&change.collection, &change.record_key)? else { continue };
+                let current = RawDocument::from_bytes(&current)?;
+                if current.as_bytes() != replaced.as_bytes() {
+                    self.update_raw(&change.collection, &change.record_key, current, &replaced, UpdateKind::Update)?;
+                }
             }
         }
         Ok(())

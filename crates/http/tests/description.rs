@@ -71,6 +71,30 @@ async fn every_route_is_described_with_its_errors() {
     }
 }
 
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            found.extend(members.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            members.values().for_each(|member| references(member, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn every_reference_leads_somewhere() {
+    let server = scene::both().await;
+    let description = server.get("/openapi.json").send().await.expect(200).json();
+    let mut found = BTreeSet::new();
+    references(&description, &mut found);
+    assert!(!found.is_empty());
+    for reference in found {
+        let target = reference.strip_prefix('#').and_then(|pointer| description.pointer(pointer));
+        assert!(target.is_some(), "{reference} leads nowhere");
+    }
+}
+
 #[tokio::test]
 async fn roles_are_what_the_description_says() {
     let server = scene::both().await;

@@ -51,7 +51,7 @@ entity review collection=reviews id=int {
   ref orderId to=order
   ref productId to=product on-delete=restrict
   live via=orderId { field buyerName from="buyer.name" }
-  live product via=productId { fields name }
+  live product via=productId { fields name reviewCount }
 }
 entity session collection=sessions id=int {
   ref userId to=user on-delete=cascade
@@ -169,6 +169,11 @@ async fn write(store: &Store, dice: &mut Dice) -> store::Result<()> {
             let review = doc! { "_id": dice.below(150), "orderId": id, "productId": product };
             collection("reviews").insert_one(review, None).await?;
         }
+        24 if dice.below(2) == 0 => {
+            let change = doc! { "$set": { "orderId": id, "productId": product } };
+            let filter = doc! { "_id": dice.below(150) };
+            collection("reviews").update_one(filter, change, Update::default(), None).await?;
+        }
         24 => {
             collection("reviews").delete_one(doc! { "_id": dice.below(150) }, None).await?;
         }
@@ -237,7 +242,17 @@ async fn transaction(store: &Store, dice: &mut Dice) -> store::Result<()> {
         let (user, id) = (dice.below(USERS), dice.below(ORDERS));
         let name = format!("name {}", dice.below(1_000));
         let session = Some(&mut session);
-        let done = match dice.below(6) {
+        let done = match dice.below(8) {
+            6 => {
+                let review = doc! { "_id": dice.below(150), "orderId": id, "productId": dice.below(PRODUCTS) };
+                store.collection("drift", "reviews").insert_one(review, session).await
+            }
+            7 => {
+                let reviews = store.collection("drift", "reviews");
+                let change = doc! { "$set": { "orderId": id, "productId": dice.below(PRODUCTS) } };
+                let filter = doc! { "_id": dice.below(150) };
+                reviews.update_one(filter, change, Update::default(), session).await.map(|_| ())
+            }
             0 => orders.insert_one(dice.order(), session).await,
             1 => {
                 let change = doc! { "$set": { "status": dice.status(), "userId": user } };

@@ -303,6 +303,121 @@ async fn both_halves_of_a_mutual_edge_may_be_written() {
     assert_eq!(one(&store, "users", 2).await.get_i64("friendCount").ok(), Some(0));
 }
 
+const REVIEWS: &str = r#"
+entity product collection=products id=int {
+  field name string
+  count reviewCount of=review by=productId
+  sum shown of=review by=productId field=weight { where visible #true }
+}
+entity review collection=reviews id=int {
+  ref productId to=product
+  live product via=productId { fields name reviewCount shown }
+  field weight long
+  field visible bool
+  sum noteWeight of=note by=reviewId field=seen
+}
+entity note collection=notes id=int {
+  ref reviewId to=review
+  live via=reviewId { field seen from="product.reviewCount" }
+}
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_of_a_counter_that_its_holder_adds_to_shows_the_new_count_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, _) = open(folder.path());
+    let model = parsed(REVIEWS);
+    applied(&store, &model).await;
+    let (products, reviews) = (store.collection("shop", "products"), store.collection("shop", "reviews"));
+    reviews.create_index(doc! { "product.reviewCount": 1 }, false).await.expect("an index");
+    for id in 1..=2 {
+        products.insert_one(doc! { "_id": id, "name": format!("p{id}") }, None).await.expect("inserted");
+    }
+    let review = |id: i32, product: i32| doc! { "_id": id, "productId": product, "weight": 5_i64, "visible": false };
+    let counted = async |id: i32| {
+        let review = one(&store, "reviews", id).await;
+        let copy = review.get_document("product").expect("a copy");
+        let (count, shown) = (copy.get_i64("reviewCount").expect("a count"), copy.get_i64("shown").expect("a sum"));
+        // The index finds it under this count and no other.
+        for other in 0..5_i64 {
+            let filter = doc! { "_id": { "$in": [id] }, "product.reviewCount": other };
+            let options = Find { hint: Some(doc! { "product.reviewCount": 1 }.into()), ..Find::default() };
+            let found = reviews.find(filter, options, None).await.expect("is read");
+            assert_eq!(found.len(), usize::from(other == count), "{id}: {other}, {count}");
+        }
+        (count, shown)
+    };
+    reviews.insert_one(review(1, 1), None).await.expect("inserted");
+    assert_eq!(counted(1).await, (1, 0));
+    reviews.insert_one(review(2, 1), None).await.expect("inserted");
+    store.collection("shop", "notes").insert_one(doc! { "_id": 1, "reviewId": 2 }, None).await.expect("inserted");
+    assert_eq!((counted(1).await, counted(2).await), ((2, 0), (2, 0)));
+    assert_eq!(one(&store, "reviews", 2).await.get_i64("noteWeight").expect("kept"), 2);
+
+    let show = doc! { "$set": { "visible": true } };
+    reviews.update_one(doc! { "_id": 2 }, show, Update::default(), None).await.expect("updated");
+    assert_eq!((counted(1).await, counted(2).await), ((2, 5), (2, 5)));
+    // What copies the copy follows, and what adds that up.
+    let to_other = doc! { "$set": { "productId": 2 } };
+    reviews.update_one(doc! { "_id": 2 }, to_other, Update::default(), None).await.expect("updated");
+    assert_eq!((counted(1).await, counted(2).await), ((1, 0), (1, 5)));
+    assert_eq!(one(&store, "notes", 1).await.get_i64("seen").expect("kept"), 1);
+    assert_eq!(one(&store, "reviews", 2).await.get_i64("noteWeight").expect("kept"), 1);
+    reviews.insert_one(review(3, 1), None).await.expect("inserted");
+    reviews.delete_one(doc! { "_id": 1 }, None).await.expect("deleted");
+    assert_eq!(counted(3).await, (1, 0));
+    // Two in one transaction see each other.
+    let mut session = store.start_session().await.expect("a session");
+    session.start_transaction().await.expect("starts");
+    for id in 4..=5 {
+        reviews.insert_one(review(id, 1), Some(&mut session)).await.expect("inserted");
+    }
+    session.commit_transaction().await.expect("commits");
+    assert_eq!((counted(3).await, counted(4).await, counted(5).await), ((3, 0), (3, 0), (3, 0)));
+    assert_eq!(drifted(&store, &model).await, vec![]);
+    close(store);
+}
+
+const VERSIONED: &str = r#"
+entity author collection=authors id=int { field name string }
+entity book collection=books id=int {
+  ref authorId to=author
+  live author via=authorId { fields name }
+  field title string
+  version
+}
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_changes_a_source_and_a_holder_keeps_the_copy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, _) = open(folder.path());
+    let model = parsed(VERSIONED);
+    applied(&store, &model).await;
+    let (authors, books) = (store.collection("shop", "authors"), store.collection("shop", "books"));
+    authors.insert_one(doc! { "_id": 1, "name": "Ann" }, None).await.expect("inserted");
+    books.insert_one(doc! { "_id": 1, "authorId": 1, "title": "a" }, None).await.expect("inserted");
+    for (round, source_first) in [true, false].into_iter().enumerate() {
+        let name = format!("Anna {round}");
+        let mut session = store.start_session().await.expect("a session");
+        session.start_transaction().await.expect("starts");
+        for source in [source_first, !source_first] {
+            let (collection, field) = if source { (&authors, "name") } else { (&books, "title") };
+            let change = doc! { "$set": { field: name.clone() } };
+            collection
+                .update_one(doc! { "_id": 1 }, change, Update::default(), Some(&mut session))
+                .await
+                .expect("updated");
+        }
+        session.commit_transaction().await.expect("commits");
+        let book = one(&store, "books", 1).await;
+        assert_eq!(book.get_document("author").expect("a copy"), &doc! { "name": name.clone() });
+        assert_eq!(book.get_str("title").expect("a title"), name);
+    }
+    assert_eq!(drifted(&store, &model).await, vec![]);
+    close(store);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fill_is_exact_while_others_write() {
     let store = Store::in_memory().expect("a store");

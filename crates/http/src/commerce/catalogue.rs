@@ -145,14 +145,40 @@ struct ProductFacts {
     tags: Vec<String>,
 }
 
-/// A product to put on sale.
+/// A product to put on sale. It lists the facts itself: flattened, they would let unknown members pass, and their schema
+/// would forbid `id`.
 #[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ProductRequest {
     #[schema(min_length = 1, max_length = 128)]
     id: String,
-    #[serde(flatten)]
-    facts: ProductFacts,
+    #[schema(min_length = 1, max_length = 200)]
+    name: String,
+    price: Price,
+    #[serde(default)]
+    #[schema(max_length = 100)]
+    brand: String,
+    #[serde(default)]
+    #[schema(max_length = 500)]
+    image_url: String,
+    #[serde(default)]
+    #[schema(max_length = 100000)]
+    description: String,
+    #[serde(default)]
+    category: CategoryRequest,
+    /// What it can be found by, such as `colour` and `red`.
+    #[serde(default)]
+    attributes: BTreeMap<String, String>,
+    #[serde(default)]
+    #[schema(max_items = 20)]
+    tags: Vec<String>,
+}
+
+impl ProductRequest {
+    fn split(self) -> (String, ProductFacts) {
+        let ProductRequest { id, name, price, brand, image_url, description, category, attributes, tags } = self;
+        (id, ProductFacts { name, price, brand, image_url, description, category, attributes, tags })
+    }
 }
 
 impl ProductFacts {
@@ -191,8 +217,9 @@ impl ProductFacts {
     responses((status = 201, description = "It", body = schema::Product, headers(("ETag" = String)))),
 )]
 async fn add_product(State(commerce): State<Arc<Commerce>>, Body(body): Body<ProductRequest>) -> Result<Response> {
-    super::bounded("id", &body.id, 1, 128)?;
-    let new = body.facts.of(body.id)?;
+    let (id, facts) = body.split();
+    super::bounded("id", &id, 1, 128)?;
+    let new = facts.of(id)?;
     commerce.shop.add_product(&new).await.map_err(error::in_body)?;
     let product = commerce.shop.product(&new.id).await?;
     let at = [(header::LOCATION, super::location("/v1/products", &new.id))];

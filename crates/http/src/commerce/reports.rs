@@ -41,6 +41,7 @@ enum Source {
 #[into_params(parameter_in = Query)]
 struct ReportQuery {
     /// What it is grouped by.
+    #[param(inline)]
     by: By,
     /// The first day.
     #[param(format = Date)]
@@ -56,7 +57,7 @@ struct ReportQuery {
     per_day: bool,
     /// Where the figures come from.
     #[serde(default)]
-    #[param(required = false)]
+    #[param(required = false, inline)]
     source: Source,
 }
 

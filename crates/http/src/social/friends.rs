@@ -82,6 +82,7 @@ enum Direction {
 #[into_params(parameter_in = Query)]
 struct RequestQuery {
     /// To the caller, or by the caller.
+    #[param(inline)]
     direction: Direction,
     /// How many items (default 20, at most 100).
     #[param(minimum = 1, maximum = 100)]

@@ -7,7 +7,7 @@
 //! - A copy with more than [`MAX_INLINE`] holders, and a delete with more referring documents, are noted in [`LAGGING`]
 //!   and carried out in batches: each update of such a note does one.
 //! - A document that is being written cannot be written again by its own effects: what they want of it waits in a frame
-//!   and is applied to the image that is about to be stored.
+//!   and is applied to the image that is about to be stored; what that changes has its own effects in turn.
 //! - At a transaction's commit the hook sees a state that holds all its writes; a kept number is then what it was before
 //!   the transaction plus what the effects of its other writes have made of it already.
 
@@ -15,8 +15,8 @@ use super::active::LAYER;
 use super::effect::{Change, Effect, Extreme, Fill, Mirror, Newest, Referrers, Spread};
 use super::lagging::release;
 use super::service::Wake;
-use super::value::{at, document, get, id_at, owned, set, tree};
-use super::{BACKFILL, Keeper, KeptRule, LAGGING, PENDING, REPAIRS, REVERSE, compile, newest, others};
+use super::value::{at, copy_values, document, get, id_at, owned, set, tree};
+use super::{BACKFILL, Keeper, KeptRule, LAGGING, PENDING, REPAIRS, REVERSE, compile, fills, newest, others};
 use crate::language::reference::OnDelete;
 use bson::{Bson, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use engine::document::Number;
@@ -41,7 +41,21 @@ struct Frame {
     namespace: Namespace,
     id: RawBson,
     changes: Vec<Change>,
+    copies: Vec<Copied>,
 }
+
+/// A source's values, for copies in a document that is being written.
+struct Copied {
+    spread: Arc<Spread>,
+    source: RawBson,
+    values: Values,
+}
+
+/// The values of a copy, by their names in it; `None` for a field that is gone.
+type Values = Vec<(String, Option<RawBson>)>;
+
+/// How many times the effects of a write may change the document that is being written.
+const MAX_ROUNDS: usize = 8;
 
 /// The hook that keeps a model in one database.
 pub struct ModelHook {
@@ -114,31 +128,42 @@ impl Run<'_, '_> {
         };
         let image = after.as_ref().map(compile::raw).transpose()?;
         let image = image.as_deref().or(self.write.after);
-        let keeper = &self.hook.keeper;
-        let progress = self.hook.progress.get(self.hook, scope)?;
-        let counts = |declaration: &str, id: &RawBson| progress.counts(declaration, id);
-        let (before, by_hook) = (self.write.before, self.write.by_hook);
-        let effects = keeper.others_where(&namespace.collection, before, image, by_hook, &counts)?;
-        let frame = Frame { namespace: namespace.clone(), id: self.id.clone(), changes: Vec::new() };
-        FRAMES.with_borrow_mut(|frames| frames.push(frame));
-        let done = self.hook.carry_out(effects, scope);
-        let frame = FRAMES.with_borrow_mut(Vec::pop).expect("the frame that was pushed");
-        done?;
-        if self.write.after.is_none() {
-            self.leave(&frame.changes, scope)?;
-            return Ok(None);
-        }
-        if !frame.changes.is_empty() {
-            let mut changed = match after.take() {
+        let mut effects = self.others(self.write.before, image, self.write.by_hook, scope)?;
+        for round in 0.. {
+            let frame = self.carry_out(effects, scope)?;
+            if self.write.after.is_none() {
+                self.leave(&frame.changes, scope)?;
+                return Ok(None);
+            }
+            if frame.changes.is_empty() && frame.copies.is_empty() {
+                break;
+            }
+            let before = match after.take() {
                 Some(after) => after,
                 None => document(self.write.after.expect("checked above"))?,
             };
+            let mut changed = before.clone();
             for change in &frame.changes {
                 self.hook.change(&mut changed, &self.id, change, scope)?;
             }
+            for copied in &frame.copies {
+                copy_values(&mut changed, &copied.spread, &copied.source, &copied.values)?;
+            }
+            // At a commit, the write of the difference has the effects.
+            let same = changed == before || at_commit;
+            let (old, new) = (compile::raw(&before)?, compile::raw(&changed)?);
             after = Some(changed);
+            if same {
+                break;
+            }
+            if round == MAX_ROUNDS {
+                let message = format!("the effects of a write in {namespace} change its own document without end");
+                return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+            }
+            effects = self.others(Some(&old), Some(&new), true, scope)?;
         }
-        let Some(after) = after else { return Ok(None) };
+        let Some(mut after) = after else { return Ok(None) };
+        self.follow(&mut after, scope)?;
         let after = compile::raw(&after)?;
         match &self.stored {
             // The state holds another image than this write's: the difference must be made to that one.
@@ -150,6 +175,50 @@ impl Run<'_, '_> {
             }
             _ => Ok(Some(after)),
         }
+    }
+
+    /// At a commit, other writes' effects may have changed the stored copies already: this image must not undo them.
+    fn follow(&self, after: &mut Document, scope: &dyn HookScope) -> Result<()> {
+        let (Some(before), false) = (self.write.before, self.write.by_hook) else { return Ok(()) };
+        let namespace = self.write.namespace;
+        let mut live = self.hook.keeper.live_copies(&namespace.collection).peekable();
+        if live.peek().is_none() {
+            return Ok(());
+        }
+        let stored = scope.get(namespace, self.id.as_raw_bson_ref())?;
+        if stored.is_none_or(|stored| stored.as_bytes() == before.as_bytes()) {
+            return Ok(());
+        }
+        let image = compile::raw(after)?;
+        for copy in live {
+            for fill in fills(copy, &image)? {
+                self.hook.fill(after, &fill, scope)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a change of the document causes in others.
+    fn others(
+        &self,
+        before: Option<&RawDocument>,
+        after: Option<&RawDocument>,
+        by_hook: bool,
+        scope: &mut dyn HookScope,
+    ) -> Result<Vec<Effect>> {
+        let progress = self.hook.progress.get(self.hook, scope)?;
+        let counts = |declaration: &str, id: &RawBson| progress.counts(declaration, id);
+        self.hook.keeper.others_where(&self.write.namespace.collection, before, after, by_hook, &counts)
+    }
+
+    /// Carries out effects; what they want of the document itself is in the frame.
+    fn carry_out(&self, effects: Vec<Effect>, scope: &mut dyn HookScope) -> Result<Frame> {
+        let namespace = self.write.namespace.clone();
+        let frame = Frame { namespace, id: self.id.clone(), changes: Vec::new(), copies: Vec::new() };
+        FRAMES.with_borrow_mut(|frames| frames.push(frame));
+        let done = self.hook.carry_out(effects, scope);
+        let frame = FRAMES.with_borrow_mut(Vec::pop).expect("the frame that was pushed");
+        done.map(|()| frame)
     }
 
     /// Whether the state holds this write already, as it does at a transaction's commit.
@@ -451,15 +520,23 @@ impl ModelHook {
         Ok(())
     }
 
-    /// Copies follow their source, here or in batches.
-    pub(super) fn spread(
+    /// Copies follow their source, here or in batches; those in documents that are being written when that is done.
+    fn spread(
         &self,
-        spread: &Spread,
+        spread: &Arc<Spread>,
         id: &RawBson,
         values: &[(String, Option<RawBson>)],
         scope: &mut dyn HookScope,
     ) -> Result<()> {
         let namespace = self.namespace(&spread.holders)?;
+        let writing: Vec<RawBson> = FRAMES.with_borrow_mut(|frames| {
+            let holders = frames.iter_mut().filter(|frame| frame.namespace == namespace);
+            let writing = holders.map(|frame| {
+                frame.copies.push(Copied { spread: spread.clone(), source: id.clone(), values: values.to_vec() });
+                frame.id.clone()
+            });
+            writing.collect()
+        });
         let filter = compile::raw(&doc! { spread.via.clone(): tree(id.clone())? })?;
         let limit = spread.refuse_above.map_or_else(|| room(scope), |max| max as usize) + 1;
         let holders = scope.find(&namespace, &filter, limit)?;
@@ -474,6 +551,9 @@ impl ModelHook {
             return self.note(&spread.declaration, id, scope);
         }
         for holder in &holders {
+            if !writing.is_empty() && owned(holder, "_id")?.is_some_and(|holder| writing.contains(&holder)) {
+                continue;
+            }
             self.copy_into(&namespace, spread, id, values, holder, scope)?;
         }
         Ok(())
@@ -489,20 +569,7 @@ impl ModelHook {
         scope: &mut dyn HookScope,
     ) -> Result<()> {
         let mut changed = document(holder)?;
-        let id = tree(id.clone())?;
-        let values: Vec<(String, Option<Bson>)> = values
-            .iter()
-            .map(|(name, value)| Ok((name.clone(), value.clone().map(tree).transpose()?)))
-            .collect::<Result<_>>()?;
-        into_steps(&mut changed, &spread.steps, &mut |place| {
-            if place.get(&spread.reference) != Some(&id) {
-                return;
-            }
-            for (name, value) in &values {
-                let path = spread.name.as_ref().map_or(name.clone(), |inner| format!("{inner}.{name}"));
-                set(place, &super::effect::Place::default().path(&path), value.clone());
-            }
-        });
+        copy_values(&mut changed, spread, id, values)?;
         let changed = compile::raw(&changed)?;
         if changed.as_bytes() != holder.as_bytes() {
             scope.replace(namespace, changed)?;
@@ -693,20 +760,4 @@ fn children_filter(by: &str, id: &RawBson, filter: &RawDocument) -> Result<Vec<B
         all.push(Bson::Document(filter));
     }
     Ok(all)
-}
-
-/// Visits the sub-documents at the end of some steps.
-fn into_steps(document: &mut Document, steps: &[(String, bool)], visit: &mut dyn FnMut(&mut Document)) {
-    let Some(((name, _), rest)) = steps.split_first() else { return visit(document) };
-    match document.get_mut(name) {
-        Some(Bson::Document(inner)) => into_steps(inner, rest, visit),
-        Some(Bson::Array(array)) => {
-            for element in array {
-                if let Bson::Document(inner) = element {
-                    into_steps(inner, rest, visit);
-                }
-            }
-        }
-        _ => {}
-    }
 }

@@ -226,6 +226,12 @@ impl Keeper {
         self.watches.get(collection).map_or(&[], |watch| &watch.kept)
     }
 
+    /// The live copies in a collection's documents.
+    fn live_copies(&self, collection: &str) -> impl Iterator<Item = &CopyIn> {
+        let copies = self.watches.get(collection).map_or(&[][..], |watch| &watch.copies);
+        copies.iter().map(Arc::as_ref).filter(|copy| copy.fill.is_none())
+    }
+
     /// The ends of a mutual edge's rows.
     fn mirror(&self, collection: &str) -> Option<&(String, String)> {
         self.watches.get(collection)?.mirror.as_ref()

@@ -76,3 +76,43 @@ pub(crate) fn get<'d>(document: &'d Document, place: &Place) -> Option<&'d Bson>
         _ => None,
     })
 }
+
+/// Puts a source's values into its copies in a document.
+pub(super) fn copy_values(
+    holder: &mut Document,
+    spread: &super::effect::Spread,
+    id: &RawBson,
+    values: &[(String, Option<RawBson>)],
+) -> Result<()> {
+    let id = tree(id.clone())?;
+    let values: Vec<(String, Option<Bson>)> = values
+        .iter()
+        .map(|(name, value)| Ok((name.clone(), value.clone().map(tree).transpose()?)))
+        .collect::<Result<_>>()?;
+    into_steps(holder, &spread.steps, &mut |place| {
+        if place.get(&spread.reference) != Some(&id) {
+            return;
+        }
+        for (name, value) in &values {
+            let path = spread.name.as_ref().map_or(name.clone(), |inner| format!("{inner}.{name}"));
+            set(place, &Place::default().path(&path), value.clone());
+        }
+    });
+    Ok(())
+}
+
+/// Visits the sub-documents at the end of some steps.
+fn into_steps(document: &mut Document, steps: &[(String, bool)], visit: &mut dyn FnMut(&mut Document)) {
+    let Some(((name, _), rest)) = steps.split_first() else { return visit(document) };
+    match document.get_mut(name) {
+        Some(Bson::Document(inner)) => into_steps(inner, rest, visit),
+        Some(Bson::Array(array)) => {
+            for element in array {
+                if let Bson::Document(inner) = element {
+                    into_steps(inner, rest, visit);
+                }
+            }
+        }
+        _ => {}
+    }
+}
