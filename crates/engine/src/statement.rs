@@ -20,7 +20,7 @@ use crate::document::{MAX_DOCUMENT_BYTES, get};
 use crate::duplicate::{duplicate_id, duplicate_key};
 use crate::error::{Code, Error, Result};
 use crate::event::{DocumentEvent, EventKind, Note};
-use crate::hook::{DocumentWrite, HookScope, MAX_HOOK_DEPTH, MAX_HOOK_WRITES};
+use crate::hook::{DocumentWrite, MAX_HOOK_DEPTH, MAX_HOOK_WRITES};
 use crate::index::Keys;
 use crate::namespace::Namespace;
 use crate::storage::{Direction, Layer, View, Writes};
