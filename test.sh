@@ -32,6 +32,7 @@ RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" cargo doc --works
 if [ -z "${FAST:-}" ]; then
   step "end to end"
   ./tests/drivers/run.sh
+  ./tests/http/run.sh
 fi
 
 step "all passed"
