@@ -137,6 +137,16 @@ fn a_backup_is_verified_and_restored() {
     assert!(!early.status.success());
 }
 
+#[test]
+fn a_backup_of_a_folder_whose_model_is_kept_is_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, backup) = (folder.path().join("data"), folder.path().join("backup"));
+    run(&["apply", concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/shop"), text(&data), "--yes"]);
+    run(&["backup", "create", text(&data), "--to", text(&backup), "--quiet"]);
+    let said = run(&["backup", "verify", text(&backup), "--quiet", "--json"]);
+    assert!(said.contains("\"valid\":true"), "{said}");
+}
+
 struct Served {
     child: Child,
     url: String,

@@ -9,8 +9,9 @@ use crate::transfer::summary::size;
 use crate::transfer::{self, Result, Trouble, at, parse_time};
 use bson::{Document, doc};
 use clap::{Args, Subcommand};
+use engine::Context;
 use engine::backup::{self, Manifest};
-use engine::{Context, Engine};
+use model::keep::active;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -241,7 +242,7 @@ fn verify(backup: &Path, to: Option<i64>, scratch: Option<&Path>, checksums_only
     let folder = Scratch(parent.join(format!("sheaf-verify-{}", std::process::id())));
     let done = restored(backup, &folder.0, to, shown.quiet)?;
     let restored_in = begun.elapsed();
-    let engine = Engine::open(&folder.0, engine::Options::system())?;
+    let (engine, _) = active::open(&folder.0, engine::Options::system())?;
     let (mut lines, mut wrong, mut documents) = (Vec::new(), 0, 0);
     for collection in engine.state().catalog.all().filter(|collection| !collection.is_view()) {
         let found = engine.validate(&Context::default(), &collection.namespace)?;
