@@ -7,7 +7,7 @@
 //!
 //! - `access.rs` finds which keys of one index can hold the matches, `eligible.rs` which indexes hold all of them,
 //!   `order.rs` which scans give an order, `solve.rs` puts plans together.
-//! - A plan is a tree of [`Node`](node::Node)s. An [`Execution`] walks it by small steps of work, which is what trials count
+//! - A plan is a tree of [`Node`]s. An [`Execution`] walks it by small steps of work, which is what trials count
 //!   and `explain` shows. It owns no view of the storage: each call brings one, and after [`Execution::release`] it may be
 //!   another, newer one. So a cursor keeps no snapshot between two batches.
 //! - It knows filters and expressions only by what they say about bounds and paths; projections not at all.
