@@ -1,8 +1,11 @@
 //! Fail points: faults on purpose, for drivers' own tests. They exist only where the server was started with
 //! `--enable-test-commands`.
 //!
-//! Two are known: `failCommand` meets commands by name, `failGetMoreAfterCursorCheckout` meets `getMore`. Documented in
-//! MongoDB's server source at <https://github.com/mongodb/mongo/wiki/The-failCommand-fail-point>.
+//! Three are known: `failCommand` meets commands by name, `failGetMoreAfterCursorCheckout` meets `getMore`,
+//! `onPrimaryTransactionalWrite` meets the statements of retryable writes: their connection is closed without a reply, after
+//! the write or, with `failBeforeCommitExceptionCode`, in its place. Sources:
+//! <https://github.com/mongodb/mongo/wiki/The-failCommand-fail-point>, and for the last
+//! <https://github.com/mongodb/specifications/blob/master/source/retryable-writes/tests/README.md>.
 
 use bson::raw::RawBsonRef;
 use bson::{RawDocument, RawDocumentBuf};
@@ -12,7 +15,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// The fail points there are.
-const KNOWN: &[&str] = &["failCommand", "failGetMoreAfterCursorCheckout"];
+const KNOWN: &[&str] = &["failCommand", "failGetMoreAfterCursorCheckout", "onPrimaryTransactionalWrite"];
 
 /// The labels that an error may be given.
 const LABELS: &[&str] = &[
@@ -57,6 +60,8 @@ pub(crate) struct Hit {
     pub(crate) block: Option<Duration>,
     /// Whether the connection is closed without a reply.
     pub(crate) closes: bool,
+    /// Whether the command runs before that.
+    pub(crate) runs: bool,
     /// What the command fails with.
     pub(crate) error: Option<Error>,
     /// The labels that the reply gets, in place of those that it would have.
@@ -82,10 +87,22 @@ impl FailPoints {
         Ok(count)
     }
 
-    /// What becomes of a command.
-    pub(crate) fn meet(&self, command: &str, called: &str, application: Option<&str>) -> Option<Hit> {
+    /// What becomes of a command; a retryable write says how many statements it has.
+    pub(crate) fn meet(
+        &self,
+        command: &str,
+        called: &str,
+        application: Option<&str>,
+        retryable_statements: Option<usize>,
+    ) -> Option<Hit> {
         let mut points = self.points.lock();
         for (name, point) in points.iter_mut() {
+            if *name == "onPrimaryTransactionalWrite" {
+                if let Some(hit) = retryable_statements.and_then(|statements| point.meet_statements(statements)) {
+                    return Some(hit);
+                }
+                continue;
+            }
             let fits = match *name {
                 "failGetMoreAfterCursorCheckout" => command == "getMore",
                 _ => names(&point.data, command, called),
@@ -122,6 +139,20 @@ fn parse_mode(mode: RawBsonRef<'_>) -> Result<Mode> {
 }
 
 impl FailPoint {
+    /// What becomes of a retryable write of so many statements.
+    fn meet_statements(&mut self, statements: usize) -> Option<Hit> {
+        let fails = self.data.get("failBeforeCommitExceptionCode").ok().flatten().is_some();
+        let mut met = false;
+        for _ in 0..statements {
+            met |= self.enter();
+            if met && fails {
+                break;
+            }
+        }
+        let closes = fails || self.data.get_bool("closeConnection").unwrap_or(true);
+        met.then(|| Hit { closes, runs: !fails, ..Hit::default() })
+    }
+
     /// Counts a command that fits; whether it is met.
     fn enter(&mut self) -> bool {
         let met = match &mut self.mode {
@@ -160,6 +191,7 @@ fn hit(data: &RawDocument) -> Hit {
     Hit {
         block: block.map(Duration::from_millis),
         closes: flag("closeConnection"),
+        runs: false,
         error,
         labels,
         write_concern_error: data.get_document("writeConcernError").ok().map(ToOwned::to_owned),
@@ -177,15 +209,24 @@ mod tests {
         let data = rawdoc! { "failCommands": ["insert"], "errorCode": 91, "errorLabels": ["RetryableWriteError"] };
         let mode = rawdoc! { "times": 2 };
         points.configure("failCommand", RawBsonRef::Document(&mode), Some(&data)).expect("known");
-        assert!(points.meet("find", "find", None).is_none());
+        assert!(points.meet("find", "find", None, None).is_none());
         for _ in 0..2 {
-            let hit = points.meet("insert", "insert", None).expect("on");
+            let hit = points.meet("insert", "insert", None, None).expect("on");
             assert_eq!(hit.error.expect("an error").code, Code::SHUTDOWN_IN_PROGRESS);
             assert_eq!(hit.labels, Some(vec!["RetryableWriteError"]));
         }
-        assert!(points.meet("insert", "insert", None).is_none());
+        assert!(points.meet("insert", "insert", None, None).is_none());
         let met = points.configure("failCommand", RawBsonRef::String("off"), None).expect("known");
         assert_eq!(met, 2);
+        let data = rawdoc! { "failBeforeCommitExceptionCode": 1 };
+        let mode = rawdoc! { "skip": 2 };
+        points.configure("onPrimaryTransactionalWrite", RawBsonRef::Document(&mode), Some(&data)).expect("known");
+        assert!(points.meet("insert", "insert", None, None).is_none(), "not retryable");
+        assert!(points.meet("insert", "insert", None, Some(1)).is_none());
+        let hit = points.meet("insert", "insert", None, Some(2)).expect("the third statement");
+        assert!(hit.closes && !hit.runs);
+        points.configure("onPrimaryTransactionalWrite", RawBsonRef::String("alwaysOn"), None).expect("known");
+        assert!(points.meet("insert", "insert", None, Some(1)).is_some_and(|hit| hit.closes && hit.runs));
         assert!(points.configure("nonsense", RawBsonRef::String("off"), None).is_err());
     }
 }

@@ -33,5 +33,6 @@ mod stream;
 mod usage;
 
 pub use config::{Config, ConfigError, Listen, Tls};
+pub use message::check_frame;
 pub use readings::{Counters, Readings};
 pub use server::{Address, Server};

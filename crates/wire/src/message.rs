@@ -10,7 +10,10 @@
 //! Nothing is copied: the body and the sequences are slices of the frame.
 
 use crate::bson::{CheckError, check};
-use crate::frame::{Compressor, Fault, HEADER_BYTES, Header, MAX_BSON_BYTES, MAX_WRITE_BATCH, OP_MSG, OP_QUERY};
+use crate::frame::{
+    Compressed, Compressor, Fault, HEADER_BYTES, Header, MAX_BSON_BYTES, MAX_WRITE_BATCH, OP_COMPRESSED, OP_MSG,
+    OP_QUERY,
+};
 use bson::RawDocument;
 use bytes::{Buf, Bytes};
 
@@ -107,6 +110,29 @@ impl Message {
         message.compressor = compressor;
         Ok(message)
     }
+}
+
+/// Reads one frame as a connection does, and all that is in it; for whoever wants to know what the server thinks of some bytes.
+///
+/// # Errors
+/// What the server would close the connection for.
+pub fn check_frame(bytes: &[u8]) -> Result<(), Fault> {
+    let Some(header) = Header::parse(bytes)? else { return Err(Fault::Truncated("the header")) };
+    let rest = Bytes::copy_from_slice(bytes.get(HEADER_BYTES..header.length_bytes).unwrap_or_default());
+    let (header, rest, compressor) = match header.op_code {
+        OP_COMPRESSED => {
+            let compressed = Compressed::parse(rest)?;
+            let compressor = compressed.compressor;
+            let length_bytes = HEADER_BYTES + compressed.size_bytes;
+            (Header { op_code: compressed.op_code, length_bytes, ..header }, compressed.decompress()?, Some(compressor))
+        }
+        _ => (header, rest, None),
+    };
+    let message = Message::parse(&header, rest, compressor)?;
+    for document in message.sequences.iter().flat_map(Sequence::iter).chain([message.body()]) {
+        let _ = document.iter_elements().count();
+    }
+    Ok(())
 }
 
 fn parse_msg(header: &Header, mut rest: Bytes) -> Result<Message, Fault> {

@@ -80,7 +80,8 @@ impl Validation {
 }
 
 impl Engine {
-    /// Compares the documents of a collection with its indexes and its totals. What is wrong stands in the reply.
+    /// Compares the documents of a collection with its indexes and its totals. What is wrong stands in the reply. If nothing
+    /// is, the size of its largest document is brought up to date.
     ///
     /// # Errors
     /// `NamespaceNotFound` (26), `CommandNotSupportedOnView` (166), a failing storage, an interruption, a collection that is
@@ -91,7 +92,15 @@ impl Engine {
         if let Some(series) = series {
             return context.block(|| self.inner.validate_series(context, series));
         }
-        context.block(|| Validator::begin(&self.inner, context, namespace)?.run())
+        context.block(|| {
+            let mut found = Validator::begin(&self.inner, context, namespace)?.run()?;
+            if found.is_valid()
+                && let Err(error) = self.measure_documents(namespace)
+            {
+                found.warnings.push(format!("the largest document is not known anew: {error}"));
+            }
+            Ok(found)
+        })
     }
 }
 

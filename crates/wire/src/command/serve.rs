@@ -187,7 +187,8 @@ async fn run(
     ending.write_concern = generic.write_concern.clone();
     count_operation(shared, command);
     if let Some(points) = &shared.fail_points {
-        meet_fail_points(points, client, command, called, ending).await?;
+        let statements = (ending.retryable && command.retryable && !ending.in_transaction).then(|| statements(message));
+        meet_fail_points(points, client, command, called, statements, ending).await?;
     }
     let id = shared.next_operation_id();
     let max_time_ms = generic.max_time_ms.filter(|_| !command.own_time_limit);
@@ -211,23 +212,33 @@ async fn run(
     Ok(())
 }
 
+/// How many statements a write has.
+fn statements(message: &Message) -> usize {
+    let lists = ["documents", "updates", "deletes", "ops"];
+    let sequence = lists.iter().find_map(|list| message.sequence(list)).map(|sequence| sequence.count);
+    let array =
+        || lists.iter().find_map(|list| message.body().get_array(*list).ok()).map(|array| array.into_iter().count());
+    sequence.or_else(array).unwrap_or(1)
+}
+
 /// Lets the command meet the fault that it was told to meet.
 async fn meet_fail_points(
     points: &FailPoints,
     client: &Client,
     command: &Command,
     called: &str,
+    retryable_statements: Option<usize>,
     ending: &mut Ending,
 ) -> Result<()> {
     let metadata = client.info.metadata.lock().clone();
     let application = metadata.as_deref().and_then(|metadata| metadata.get_document("application").ok());
     let application = application.and_then(|application| application.get_str("name").ok());
-    let Some(mut hit) = points.meet(command.name, called, application) else { return Ok(()) };
+    let Some(mut hit) = points.meet(command.name, called, application, retryable_statements) else { return Ok(()) };
     if let Some(block) = hit.block {
         tokio::time::sleep(block).await;
     }
     let error = hit.error.take();
-    let closes = hit.closes;
+    let closes = hit.closes && !hit.runs;
     ending.fault = Some(hit);
     match error {
         Some(error) => Err(error),
