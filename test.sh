@@ -16,6 +16,7 @@ need() { # need COMMAND PACKAGE…: a Debian package where a command is missing
 }
 
 need cc build-essential
+need redis-server redis-server
 
 step "format"
 cargo fmt --all --check

@@ -64,8 +64,25 @@ pub fn run_until(
     address: SocketAddr,
     connections: usize,
     over: impl Fn() -> bool,
+    next: impl FnMut(usize, &mut Vec<u8>),
+    check: impl FnMut(usize, &[u8]),
+) -> Outcome {
+    run_framed(address, connections, over, next, check, is_frame)
+}
+
+/// Whether a reply of the MongoDB protocol is whole.
+fn is_frame(reply: &[u8]) -> bool {
+    reply.first_chunk().is_some_and(|length| reply.len() >= u32::from_le_bytes(*length) as usize)
+}
+
+/// The same for any protocol: `whole` says when a reply is complete.
+pub fn run_framed(
+    address: SocketAddr,
+    connections: usize,
+    over: impl Fn() -> bool,
     mut next: impl FnMut(usize, &mut Vec<u8>),
     mut check: impl FnMut(usize, &[u8]),
+    whole: impl Fn(&[u8]) -> bool,
 ) -> Outcome {
     let mut poll = Poll::new().expect("epoll");
     let mut peers: Vec<Peer> = (0..connections).map(|_| connect(address)).collect();
@@ -85,7 +102,7 @@ pub fn run_until(
             let number = event.token().0;
             let peer = &mut peers[number];
             peer.flush();
-            if event.is_readable() && peer.read(&mut chunk) {
+            if event.is_readable() && peer.read(&mut chunk, &whole) {
                 waits.push(peer.sent.elapsed());
                 check(number, &peer.reply);
                 peer.reply.clear();
@@ -127,7 +144,7 @@ impl Peer {
     }
 
     /// Reads what is there; whether the reply is whole. Nothing can be behind it, so one read is usually enough.
-    fn read(&mut self, chunk: &mut [u8]) -> bool {
+    fn read(&mut self, chunk: &mut [u8], whole: impl Fn(&[u8]) -> bool) -> bool {
         loop {
             match self.stream.read(chunk) {
                 Ok(0) => panic!("the server closed a connection"),
@@ -135,11 +152,8 @@ impl Peer {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(error) => panic!("the server closed a connection: {error}"),
             }
-            if self.reply.len() >= 4 {
-                let length = u32::from_le_bytes(self.reply[..4].try_into().expect("four bytes")) as usize;
-                if self.reply.len() >= length {
-                    return true;
-                }
+            if whole(&self.reply) {
+                return true;
             }
         }
     }

@@ -16,10 +16,16 @@ pub struct Server {
 impl Server {
     /// Starts one on a folder; its commits are flushed or not.
     pub fn start(folder: &Path, durable: bool) -> Server {
+        Server::start_with(folder, durable, None)
+    }
+
+    /// The same, with a model that keeps the database `shop`.
+    pub fn start_with(folder: &Path, durable: bool, model: Option<&Path>) -> Server {
         let program = std::env::current_exe().unwrap().with_file_name("serve");
         let mut child = Command::new(program)
             .arg(folder)
             .arg(if durable { "durable" } else { "stubbed" })
+            .args(model)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

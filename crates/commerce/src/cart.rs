@@ -127,7 +127,7 @@ async fn check_out(unit: &mut Unit<'_>, buyer: &str, checkout: &Checkout) -> Res
         remark: checkout.remark.clone(),
         ..OrderRequest::default()
     };
-    let order = Order::of(&crate::order::place(unit, &request).await?)?;
+    let order = Order::of(&crate::order::place(unit, &request, None).await?)?;
     unit.edit("carts", "cart", buyer).await?.insert("lines", Bson::Array(Vec::new()));
     Ok(order)
 }

@@ -399,15 +399,7 @@ impl Shop {
         for product in products {
             settled += usize::from(self.settle_product(&product).await?);
         }
-        let done = self.run(move |unit| {
-            Box::pin(async move {
-                match unit.get("shopState", "catalogue").await?.is_some() {
-                    true => drop(unit.edit("shopState", "state", "catalogue").await?.insert("settled", begun)),
-                    false => unit.insert("shopState", "state", doc! { "_id": "catalogue", "settled": begun }).await?,
-                }
-                Ok(())
-            })
-        });
+        let done = self.run(move |unit| Box::pin(async move { unit.note_state("catalogue", "settled", begun).await }));
         done.await?;
         Ok(settled)
     }

@@ -151,6 +151,11 @@ pub enum Error {
     ProviderSilent,
     /// More is waiting than the shop takes at once; try again.
     Busy,
+    /// The stock cache failed, or gave no answer; ask again with the same key.
+    Cache {
+        /// Its words.
+        why: String,
+    },
     /// The store failed.
     Store(store::Error),
 }
@@ -220,6 +225,7 @@ impl Error {
             Error::ProviderRefused { .. } => "provider-refused",
             Error::ProviderSilent => "provider-silent",
             Error::Busy => "busy",
+            Error::Cache { .. } => "cache",
             Error::Store(_) => "store",
         }
     }
@@ -233,7 +239,7 @@ impl Error {
             | Error::AmountTooLarge
             | Error::KeyReused { .. } => Fault::Request,
             Error::NotYours { .. } | Error::BadSignature | Error::NotBought { .. } => Fault::Rights,
-            Error::ProviderSilent | Error::Busy | Error::Store(_) => Fault::Unavailable,
+            Error::ProviderSilent | Error::Busy | Error::Cache { .. } | Error::Store(_) => Fault::Unavailable,
             _ => Fault::Conflict,
         }
     }
@@ -293,6 +299,7 @@ impl fmt::Display for Error {
             Error::ProviderRefused { why } => write!(f, "the payment provider refused: {why}"),
             Error::ProviderSilent => f.write_str("the payment provider gave no answer; it will be asked again"),
             Error::Busy => f.write_str("too much is waiting; try again in a moment"),
+            Error::Cache { why } => write!(f, "the stock cache failed: {why}; try again in a moment"),
             Error::Store(error) => write!(f, "the store failed: {error}"),
         }
     }
@@ -303,6 +310,12 @@ impl std::error::Error for Error {}
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Error {
         Error::Store(error)
+    }
+}
+
+impl From<redis::RedisError> for Error {
+    fn from(error: redis::RedisError) -> Error {
+        Error::Cache { why: error.to_string() }
     }
 }
 

@@ -19,6 +19,7 @@ mod catalogue;
 mod coupon;
 mod error;
 mod fields;
+mod flash;
 mod id;
 mod kept;
 mod logistics;
@@ -36,6 +37,7 @@ mod time;
 mod unit;
 mod user;
 mod verify;
+mod webhook;
 
 pub use aftersale::{AfterSale, AfterSaleKind, AfterSaleRequest};
 pub use cache::{DETAIL_TTL, LIST_TTL, MAX_CACHED};
@@ -43,6 +45,7 @@ pub use cart::{Cart, Checkout};
 pub use catalogue::{Category, MAX_SKUS, NewProduct, NewSku, Product, ProductList, ReviewSummary, Variant};
 pub use coupon::{Campaign, Coupon, MAX_COUPONS, Reduction};
 pub use error::{CouponRefusal, Error, Fault, Result};
+pub use flash::{FlashSale, MAX_WRITTEN, NewFlashSale, Reservation, Reserved, SaleLevel, WRITE_DOWN_GRACE, Written};
 pub use id::MAX_ID_BYTES;
 pub use logistics::{MAX_EVENTS, MAX_PARCELS, NewParcel, Parcel, TrackEvent};
 pub use money::{Currency, MAX_RATE_SCALE, Money, Rate, split};
@@ -52,8 +55,9 @@ pub use order::{
 };
 pub use page::{DEFAULT_PAGE, MAX_PAGE, Page, Paging};
 pub use payment::{
-    ASK_AFTER, Accepted, Books, Callback, ChargeRequest, Faults, MAX_ATTEMPTS, MAX_CALLBACKS, MAX_REFUNDS, Payment,
-    Provider, ProviderError, Refund, RefundOptions, RefundRequest, Reported, SIGNATURE_TOLERANCE, Signed, Simulator,
+    ASK_AFTER, Accepted, Books, Callback, ChargeRequest, Events, Faults, MAX_ATTEMPTS, MAX_CALLBACKS, MAX_REFUNDS,
+    Payment, Provider, ProviderError, READ_AFTER, Refund, RefundOptions, RefundRequest, Reported, SIGNATURE_TOLERANCE,
+    Signed, Simulator,
 };
 pub use report::{Report, ReportBy, ReportRequest, ReportRow, ReportSource};
 pub use review::{MAX_REVIEW_BYTES, NewReview, Review};
@@ -61,8 +65,11 @@ pub use shop::{Clock, Keeping, LatePayment, MODEL, Settings, Shop};
 pub use stock::{Discrepancy, LedgerEntry, MAX_SWEEP, MOVEMENTS, Movement, Reconciliation, StockLevel};
 pub use till::{MAX_BATCH, MAX_QUEUE};
 pub use time::Time;
-pub use user::{LastLogin, MAX_CARDS, NewUser, Profile, User};
+pub use user::{LastLogin, MAX_CARDS, NewUser, Profile, Spending, User};
 pub use verify::{MAX_VIOLATIONS, Verdict};
+pub use webhook::{
+    MAX_ENDPOINTS, WEBHOOK_EVENTS, WEBHOOK_RETRIES, WebhookAnswer, WebhookCall, WebhookDelivery, WebhookEndpoint,
+};
 
 impl Shop {
     /// What has to be done again and again: lets holds go whose time is over, brings the catalogue's stock up to date.

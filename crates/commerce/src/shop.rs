@@ -19,7 +19,7 @@ pub const MODEL: [(&str, &str); 2] = [
 ];
 
 /// The shop's collections.
-pub(crate) const COLLECTIONS: [&str; 20] = [
+pub(crate) const COLLECTIONS: [&str; 26] = [
     "users",
     "userProfiles",
     "products",
@@ -39,7 +39,13 @@ pub(crate) const COLLECTIONS: [&str; 20] = [
     "salesByCity",
     "salesByProduct",
     "salesBySku",
+    "salesByCityHour",
+    "salesByProductHour",
+    "salesBySkuHour",
+    "spending",
     "shopState",
+    "webhookEndpoints",
+    "webhookDeliveries",
 ];
 
 /// An index: collection, keys in order, whether unique.
@@ -73,9 +79,16 @@ const INDEXES: &[Index] = &[
     ("afterSales", &[("userId", 1), ("createdAt", -1), ("_id", -1)], false),
     ("afterSales", &[("status", 1), ("createdAt", -1), ("_id", -1)], false),
     ("sales", &[("at", 1)], false),
+    ("webhookDeliveries", &[("status", 1), ("due", 1)], false),
+    ("webhookDeliveries", &[("endpointId", 1), ("createdAt", -1), ("_id", -1)], false),
+    ("webhookDeliveries", &[("doneAt", 1)], false),
     ("salesByCity", &[("day", 1)], false),
     ("salesByProduct", &[("day", 1)], false),
     ("salesBySku", &[("day", 1)], false),
+    ("salesByCityHour", &[("hour", 1)], false),
+    ("salesByProductHour", &[("hour", 1)], false),
+    ("salesBySkuHour", &[("hour", 1)], false),
+    ("spending", &[("userId", 1)], false),
 ];
 
 /// Who keeps counts, sums, latest, recents and rollups.

@@ -76,7 +76,7 @@ impl Shop {
         self.submit(work, false).await
     }
 
-    /// The same in a transaction of its own, in which [`Unit::find`] sees all that is stored.
+    /// The same in a transaction of its own, in which [`Unit::aggregate`] sees all that is stored.
     pub(crate) async fn run_alone<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,

@@ -15,7 +15,7 @@ use crate::shop::Shop;
 use crate::time::Time;
 use bson::{Bson, Document, doc};
 use std::collections::BTreeMap;
-use store::{Find, Session, Update};
+use store::{Aggregate, Session, Update};
 
 /// The collections whose documents count their changes.
 const VERSIONED: [&str; 6] = ["orders", "products", "skus", "carts", "payments", "afterSales"];
@@ -80,9 +80,15 @@ impl<'s> Unit<'s> {
         Ok(self.held[&place].now.as_ref())
     }
 
-    /// The stored documents that match a filter; for jobs that run alone, before they change anything.
-    pub(crate) async fn find(&mut self, collection: &'static str, filter: Document) -> Result<Vec<Document>> {
-        Ok(self.shop.collection(collection).find(filter, Find::default(), Some(&mut *self.session)).await?)
+    /// What a pipeline makes of the stored documents; for jobs that run alone, before they change anything.
+    pub(crate) async fn aggregate(
+        &mut self,
+        collection: &'static str,
+        pipeline: Vec<Document>,
+    ) -> Result<Vec<Document>> {
+        let handle = self.shop.collection(collection);
+        let found = handle.aggregate(pipeline, Aggregate::default(), Some(&mut *self.session)).await?;
+        Ok(found.collect(Some(&mut *self.session)).await?)
     }
 
     /// A document that has to be there; a copy, so that others can be read beside it.
@@ -124,6 +130,15 @@ impl<'s> Unit<'s> {
         }
         held.now = Some(new);
         self.undo.push((place, None));
+        Ok(())
+    }
+
+    /// Notes something that the shop goes on from later.
+    pub(crate) async fn note_state(&mut self, id: &str, field: &str, value: impl Into<Bson>) -> Result<()> {
+        if self.get("shopState", id).await?.is_none() {
+            self.insert("shopState", "state", doc! { "_id": id }).await?;
+        }
+        self.edit("shopState", "state", id).await?.insert(field, value);
         Ok(())
     }
 

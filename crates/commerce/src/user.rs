@@ -2,11 +2,13 @@
 
 use crate::error::{Error, Result};
 use crate::fields::{from_document, to_document};
+use crate::money::Currency;
 use crate::order::Address;
 use crate::shop::Shop;
 use crate::time::Time;
 use bson::{Bson, Document, doc};
 use serde::{Deserialize, Serialize};
+use store::Find;
 
 /// Somebody to sign up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,11 +58,22 @@ pub struct User {
     /// How many orders are paid, shipped or signed; kept.
     #[serde(default)]
     pub order_count: i64,
-    /// What those come to in minor units; kept.
+    /// What those come to in minor units, of whatever currency ([`Shop::spending`] tells them apart); kept.
     #[serde(default)]
     pub total_spent: i64,
     /// Since when they are here.
     pub created_at: Time,
+}
+
+/// What a user's orders that are paid, shipped or signed come to in one currency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spending {
+    /// Of what.
+    pub currency: Currency,
+    /// How many orders.
+    pub orders: i64,
+    /// Their value, in minor units.
+    pub spent: i64,
 }
 
 /// What is known of a user that hardly anybody reads.
@@ -128,6 +141,16 @@ impl Shop {
     pub async fn user_by_name(&self, name: &str) -> Result<User> {
         let found = self.collection("users").find_one(doc! { "username": name }, None).await?;
         from_document(&found.ok_or_else(|| Error::missing("user", name))?)
+    }
+
+    /// What a user spent, by currency.
+    ///
+    /// # Errors
+    /// A store that fails.
+    pub async fn spending(&self, user: &str) -> Result<Vec<Spending>> {
+        let options = Find { sort: Some(doc! { "_id": 1 }), ..Find::default() };
+        let found = self.collection("spending").find(doc! { "userId": user }, options, None).await?;
+        found.iter().map(from_document).collect()
     }
 
     /// Sets where things go unless said otherwise. Orders keep the address they were placed with.

@@ -5,19 +5,12 @@
 mod common;
 
 use commerce::{Checkout, Error, Faults, Keeping, RefundOptions, Simulator};
-use common::{SECRET, fill, on, request};
-use std::future::pending;
+use common::{SECRET, fill, on, reconciled, request, served};
 use std::sync::Arc;
 use store::Store;
-use wire::{Address, Config, Listen, Server};
 
 async fn cluster() -> Store {
-    let config = Config { listen: vec![Listen::Tcp { host: "127.0.0.1".to_owned(), port: 0 }], ..Config::default() };
-    let engine = engine::Engine::in_memory(engine::Options::system()).unwrap();
-    let server = Server::bind(config, engine).await.unwrap();
-    let Some(Address::Tcp(address)) = server.addresses().into_iter().next() else { panic!("a TCP address") };
-    tokio::spawn(server.serve(pending()));
-    Store::connect(&format!("mongodb://{address}/?replicaSet=sheaf")).await.unwrap()
+    served(engine::Engine::in_memory(engine::Options::system()).unwrap()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,4 +65,41 @@ async fn two_processes_on_one_deployment_sell_what_there_is_and_owe_nothing() {
     let books = provider.books();
     assert_eq!(verdict.money_in, books.values().map(|books| books.captured).sum::<i64>());
     assert_eq!(verdict.money_out, books.values().map(|books| books.refunded + books.reversed).sum::<i64>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_expires_once_whichever_process_sweeps_or_cancels() {
+    let store = cluster().await;
+    let (one, hand) = on(store.clone(), Keeping::Shop).await;
+    fill(&one, 30).await;
+    let two = commerce::Shop::with(store, "shop", one.settings().clone());
+    let mut orders = Vec::new();
+    for buyer in 0..30 {
+        orders.push(one.place_order(&request(buyer, &[("p", 1), ("q", 1)])).await.unwrap().id);
+    }
+    hand.forward_ms(15 * 60 * 1_000);
+    let mut tasks = tokio::task::JoinSet::new();
+    for (number, order) in orders.into_iter().enumerate() {
+        let shop = if number % 2 == 0 { one.clone() } else { two.clone() };
+        tasks.spawn(async move {
+            if number % 3 == 0 {
+                return match shop.cancel_order(&order, "buyer", "no", None).await {
+                    Ok(_) | Err(Error::IllegalMove { .. }) => 0,
+                    Err(other) => panic!("{other}"),
+                };
+            }
+            shop.expire_holds().await.unwrap()
+        });
+    }
+    let mut expired: usize = tasks.join_all().await.into_iter().sum();
+    expired += one.expire_holds().await.unwrap() + two.expire_holds().await.unwrap();
+    let placed = one.store().collection("shop", "orders");
+    assert_eq!(placed.count(bson::doc! { "holdUntil": { "$exists": true } }, None).await.unwrap(), 0);
+    let ended = bson::doc! { "statusHistory.state": "expired" };
+    assert_eq!(placed.count(ended, None).await.unwrap(), expired as u64, "each is said to have expired once");
+    for sku in ["p", "q"] {
+        let level = two.stock(sku).await.unwrap();
+        assert_eq!((level.available, level.held), (30, 0), "{sku}");
+    }
+    reconciled(&two).await;
 }

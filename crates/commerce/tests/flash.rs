@@ -1,6 +1,6 @@
-//! A flash sale: thousands of buyers of one SKU at once, on a folder, every answer durable.
+//! A flash sale: thousands of buyers of one SKU at once, on a folder, every answer durable; and the same on a deployment.
 //!
-//! `SHEAF_FLASH_BUYERS` says how many (2,000 unless given), for a tenth as many units.
+//! `SHEAF_FLASH_BUYERS` says how many (2,000 unless given, 400 on the deployment), for a tenth as many units.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,66 +10,77 @@
 
 mod common;
 
-use commerce::{Error, Keeping, NewProduct, NewSku};
-use common::{euros, lyon, on, reconciled, request};
+use commerce::{Error, Keeping, NewProduct, NewSku, Shop};
+use common::{euros, lyon, on, reconciled, request, served};
 use std::time::Instant;
 use store::Store;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn exactly_the_stock_is_sold_and_everybody_has_an_answer_at_once() {
-    let buyers: usize = std::env::var("SHEAF_FLASH_BUYERS").ok().and_then(|text| text.parse().ok()).unwrap_or(2_000);
-    let units = buyers as i64 / 10;
-    let folder = tempfile::tempdir().unwrap();
-    let (shop, _) = on(Store::open(folder.path()).unwrap(), Keeping::Model).await;
+fn buyers(otherwise: usize) -> usize {
+    std::env::var("SHEAF_FLASH_BUYERS").ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// All of the buyers press the button at once; gives who got one, and how many answers a second there were.
+async fn rush(shops: &[Shop], buyers: usize) -> (Vec<usize>, f64) {
+    let begun = Instant::now();
+    let mut tasks = tokio::task::JoinSet::new();
+    for buyer in 0..buyers {
+        let shop = shops[buyer % shops.len()].clone();
+        let mut wanted = request(buyer, &[("p", 1)]);
+        wanted.address = Some(lyon());
+        tasks.spawn(async move {
+            match shop.place_order(&wanted).await {
+                Ok(_) => Some(buyer),
+                Err(Error::OutOfStock { left: 0, .. } | Error::LimitPerBuyer { limit: 1, had: 1, .. }) => None,
+                Err(other) => panic!("{other}"),
+            }
+        });
+    }
+    let sold = tasks.join_all().await.into_iter().flatten().collect();
+    (sold, buyers as f64 / begun.elapsed().as_secs_f64())
+}
+
+async fn sale(shops: &[Shop], buyers: usize, place: &str) {
+    let (shop, units) = (&shops[0], buyers as i64 / 10);
     let users: Vec<_> =
         (0..buyers).map(|buyer| bson::doc! { "_id": format!("u{buyer}"), "username": format!("b{buyer}") }).collect();
-    shop.store().collection("shop", "users").insert_many(users, None).await.unwrap();
+    for part in users.chunks(1_000) {
+        shop.store().collection("shop", "users").insert_many(part.to_vec(), None).await.unwrap();
+    }
     shop.add_product(&NewProduct::new("p", "lamp", euros(1_000))).await.unwrap();
     let lamp =
         NewSku { id: "p".into(), product_id: "p".into(), price_minor: 1_000, quantity: units, ..NewSku::default() };
     shop.add_sku(&NewSku { per_buyer: Some(1), ..lamp }).await.unwrap();
-    let begun = Instant::now();
-    let mut tasks = tokio::task::JoinSet::new();
-    for buyer in 0..buyers {
-        let shop = shop.clone();
-        let mut wanted = request(buyer, &[("p", 1)]);
-        wanted.address = Some(lyon());
-        tasks.spawn(async move {
-            let answer = shop.place_order(&wanted).await;
-            (answer, Instant::now())
-        });
-    }
-    let (mut sold, mut slowest) = (0, begun);
-    for (answer, at) in tasks.join_all().await {
-        slowest = slowest.max(at);
-        match answer {
-            Ok(_) => sold += 1,
-            Err(Error::OutOfStock { left: 0, .. }) => {}
-            Err(other) => panic!("{other}"),
-        }
-    }
-    let took = begun.elapsed().as_secs_f64();
-    eprintln!("{buyers} buyers of {units}: {:.0} answers/s, {:.0} orders/s", buyers as f64 / took, units as f64 / took);
-    assert_eq!(sold, units);
+    let (first, rate) = rush(shops, buyers).await;
+    eprintln!("{place}: {buyers} buyers of {units}: {} sold, {rate:.0} answers/s", first.len());
+    assert_eq!(first.len() as i64, units);
     let level = shop.stock("p").await.unwrap();
     assert_eq!((level.available, level.held), (0, units));
-    reconciled(&shop).await;
-    // All of them sell, as fast as they can: the orders' own rate.
+    reconciled(shop).await;
+    // Now there is one for everybody, and the rate is the orders' own.
     shop.receive("p", buyers as i64, "more", "warehouse").await.unwrap();
-    let begun = Instant::now();
-    let mut tasks = tokio::task::JoinSet::new();
-    for buyer in 0..buyers {
-        let shop = shop.clone();
-        let mut wanted = request(buyer, &[("p", 1)]);
-        wanted.address = Some(lyon());
-        tasks.spawn(async move { shop.place_order(&wanted).await.is_ok() });
-    }
-    let sold = tasks.join_all().await.into_iter().filter(|sold| *sold).count();
-    let took = begun.elapsed().as_secs_f64();
-    eprintln!("{sold} orders of one SKU: {:.0} orders/s", sold as f64 / took);
-    assert_eq!(sold as i64, buyers as i64 - units, "who has one gets no second");
-    reconciled(&shop).await;
+    let (second, rate) = rush(shops, buyers).await;
+    eprintln!("{place}: {} orders of one SKU: {rate:.0} answers/s", second.len());
+    assert_eq!(second.len() as i64, buyers as i64 - units, "who has one gets no second");
+    assert!(first.iter().all(|buyer| !second.contains(buyer)));
+    reconciled(shop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exactly_the_stock_is_sold_and_everybody_has_an_answer_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (shop, _) = on(Store::open(folder.path()).unwrap(), Keeping::Model).await;
+    sale(std::slice::from_ref(&shop), buyers(2_000), "folder").await;
     let engine = shop.store().engine().unwrap().clone();
     drop(shop);
     engine.close().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_processes_on_a_deployment_sell_exactly_the_stock() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine::Engine::open(folder.path(), engine::Options::system()).unwrap();
+    let store = served(engine).await;
+    let (one, _) = on(store.clone(), Keeping::Shop).await;
+    let two = Shop::with(store, "shop", one.settings().clone());
+    sale(&[one, two], buyers(400), "deployment").await;
 }

@@ -268,3 +268,20 @@ async fn an_attempt_of_which_nothing_is_heard_is_asked_about() {
     assert!(captured > 0);
     reconciled(&shop).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reversal_whose_callback_is_lost_is_noticed_all_the_same() {
+    let (shop, hand) = stocked(Keeping::Model, 10).await;
+    let provider = simulator(1, Faults::NONE, &hand);
+    let order = paid(&shop, &provider, 1, 2).await;
+    provider.set_faults(Faults { lost_callbacks: 1_000, ..Faults::NONE });
+    provider.reverse(order.payment.payment_id.as_deref().unwrap());
+    assert_eq!(provider.on_the_way(), 0);
+    assert_eq!(shop.settle_payments(&provider).await.unwrap(), 0, "a callback may still come");
+    hand.forward_ms(commerce::READ_AFTER.as_millis() as i64);
+    assert_eq!(shop.settle_payments(&provider).await.unwrap(), 1);
+    assert_eq!(shop.settle_payments(&provider).await.unwrap(), 0, "once");
+    let order = shop.order(&order.id).await.unwrap();
+    assert_eq!((order.status.as_str(), order.payment.refunded), ("refunded", 3_000));
+    reconciled(&shop).await;
+}

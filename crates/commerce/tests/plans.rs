@@ -72,8 +72,13 @@ async fn every_list_runs_on_an_index_in_its_order() {
         ("skus", doc! { "changedAt": { "$gte": date } }, doc! {}),
         ("stockHolds", doc! { "until": { "$lte": date } }, doc! { "until": 1 }),
         ("stockLedger", doc! { "skuId": "s" }, doc! { "at": -1, "_id": -1 }),
+        ("webhookDeliveries", doc! { "status": "pending", "due": { "$lte": date } }, doc! { "due": 1 }),
+        ("webhookDeliveries", doc! { "endpointId": "e" }, newest.clone()),
+        ("webhookDeliveries", doc! { "doneAt": { "$lt": date } }, doc! {}),
         ("sales", doc! { "at": { "$gte": date, "$lt": date } }, doc! {}),
         ("salesByCity", doc! { "day": { "$gte": date, "$lt": date } }, doc! {}),
+        ("salesByCityHour", doc! { "hour": { "$gte": date, "$lt": date } }, doc! {}),
+        ("spending", doc! { "userId": "u" }, doc! {}),
     ];
     for (collection, filter, sort) in lists {
         let mut find = Find::new(Namespace::new("shop", collection).unwrap());

@@ -1,8 +1,8 @@
 //! A shop for a day: many buyers, a provider with faults, carriers that repeat themselves, the store closed and opened
 //! again in the middle. At the end everything that the shop promises is recomputed from what it stored.
 //!
-//! `SHEAF_SIM_ORDERS` says how many orders (400 unless given), `SHEAF_SIM_SEED` which run, `SHEAF_SIM_KEEPING=shop` that
-//! the shop keeps the model's values by itself.
+//! `SHEAF_SIM_ORDERS` says how many buyers (400 unless given, 100 on the deployment), `SHEAF_SIM_SEED` which run. The whole
+//! of it: `SHEAF_SIM_ORDERS=160000 cargo test --release --workspace --test simulation -- --nocapture --test-threads 1`
 
 #![allow(
     clippy::unwrap_used,
@@ -16,10 +16,11 @@ use commerce::{
     AfterSaleKind, AfterSaleRequest, Campaign, Category, Checkout, Error, Faults, Keeping, Line, NewParcel, NewProduct,
     NewReview, NewSku, NewUser, OrderRequest, Reduction, RefundOptions, Shop, Simulator, Time, TrackEvent,
 };
-use common::{Hand, SECRET, START, add_hook, euros, lyon, settings};
+use common::{Hand, SECRET, START, add_hook, euros, lyon, served, settings};
+use engine::Engine;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use store::Store;
 
 const BUYERS: u64 = 200;
@@ -48,27 +49,40 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-fn keeping() -> Keeping {
-    match std::env::var("SHEAF_SIM_KEEPING").as_deref() {
-        Ok("shop") => Keeping::Shop,
-        _ => Keeping::Model,
-    }
+/// Where the shop's documents are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// In this process; the model's hook keeps its values.
+    Embedded,
+    /// On a server; the shop keeps them.
+    Deployment,
 }
 
-fn open(folder: &Path, hand: &Hand) -> Shop {
-    let store = Store::open(folder).unwrap();
-    if keeping() == Keeping::Model {
-        add_hook(&store);
-    }
-    let settings = commerce::Settings { shipping_fee_minor: 390, ..settings(&store, keeping(), hand) };
-    Shop::with(store, "shop", settings)
+/// A shop on a folder, with the engine that has it open.
+struct House {
+    shop: Shop,
+    engine: Engine,
 }
 
-/// Closes the store as a process that ends does.
-fn close(shop: Shop) {
-    let engine = shop.store().engine().unwrap().clone();
-    drop(shop);
-    engine.close().unwrap();
+impl House {
+    async fn open(kind: Kind, folder: &Path, hand: &Hand) -> House {
+        let engine = Engine::open(folder, engine::Options::system()).unwrap();
+        let (store, keeping) = match kind {
+            Kind::Embedded => (Store::embedded(engine.clone()), Keeping::Model),
+            Kind::Deployment => (served(engine.clone()).await, Keeping::Shop),
+        };
+        if kind == Kind::Embedded {
+            add_hook(&store);
+        }
+        let settings = commerce::Settings { shipping_fee_minor: 390, ..settings(&store, keeping, hand) };
+        House { shop: Shop::with(store, "shop", settings), engine }
+    }
+
+    /// Closes the store as a process that ends does.
+    fn close(self) {
+        drop(self.shop);
+        self.engine.close().unwrap();
+    }
 }
 
 async fn stock_up(shop: &Shop, orders: u64) {
@@ -279,6 +293,7 @@ async fn crowd(shop: &Shop, provider: &Simulator, hand: &Hand, orders: u64, dice
 /// The provider's day gets better, and everything that is on its way arrives.
 async fn quiet(shop: &Shop, provider: &Simulator, hand: &Hand) {
     provider.set_faults(Faults::NONE);
+    hand.forward_ms(commerce::READ_AFTER.as_millis() as i64);
     for _ in 0..200 {
         hand.forward_ms(60_000);
         deliver(shop, provider).await;
@@ -307,28 +322,37 @@ impl AtRest for Shop {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shop_that_had_a_bad_day_owes_nobody_anything() {
-    let orders = number("SHEAF_SIM_ORDERS", 400);
+    a_bad_day(Kind::Embedded, number("SHEAF_SIM_ORDERS", 400)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shop_on_a_deployment_that_had_a_bad_day_owes_nobody_anything() {
+    a_bad_day(Kind::Deployment, number("SHEAF_SIM_ORDERS", 100)).await;
+}
+
+async fn a_bad_day(kind: Kind, orders: u64) {
     let mut dice = Dice(number("SHEAF_SIM_SEED", 5));
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(START);
     let clock = hand.clone();
     let provider = Simulator::new(dice.next(u64::MAX), Faults::MANY, SECRET, Arc::new(move || clock.millis()));
-    let mut shop = open(folder.path(), &hand);
-    stock_up(&shop, orders).await;
+    let mut house = House::open(kind, folder.path(), &hand).await;
+    stock_up(&house.shop, orders).await;
     let begun = Instant::now();
     for part in 0..2 {
-        crowd(&shop, &provider, &hand, orders / 2, &mut dice).await;
+        crowd(&house.shop, &provider, &hand, orders / 2, &mut dice).await;
         if part == 0 {
-            close(shop);
-            shop = open(folder.path(), &hand);
+            house.close();
+            house = House::open(kind, folder.path(), &hand).await;
         }
     }
     let took = begun.elapsed();
-    quiet(&shop, &provider, &hand).await;
+    let shop = &house.shop;
+    quiet(shop, &provider, &hand).await;
     let checking = Instant::now();
     let verdict = shop.verify().await.unwrap();
     eprintln!(
-        "{orders} buyers, {} orders, {} payments, {} in, {} out, {:.1} s ({:.0} buyers/s), verified in {:.1} s",
+        "{kind:?}: {orders} buyers, {} orders, {} payments, {} in, {} out, {:.1} s ({:.0} buyers/s), verified in {:.1} s",
         verdict.orders,
         verdict.payments,
         verdict.money_in,
@@ -344,6 +368,5 @@ async fn a_shop_that_had_a_bad_day_owes_nobody_anything() {
     assert_eq!(verdict.money_out, books.values().map(|books| books.refunded + books.reversed).sum::<i64>());
     assert_eq!(verdict.refunding, 0);
     assert!(verdict.money_out > 0);
-    tokio::time::sleep(Duration::ZERO).await;
-    close(shop);
+    house.close();
 }

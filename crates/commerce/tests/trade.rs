@@ -248,11 +248,26 @@ async fn a_day_begins_at_midnight_of_the_named_zone_and_rollup_and_count_agree()
             let skus = of(ask(ReportBy::Sku, "2026-11-30", "2026-12-02", None, source)).await;
             assert_eq!(skus, [("p".to_owned(), 0, 3, 3_000, 700), ("q".to_owned(), 0, 1, 1_000, 0)]);
         }
-        let utc = ask(ReportBy::City, "2026-11-30", "2026-12-01", Some("UTC"), ReportSource::Either);
-        let report = shop.report(&utc).await.unwrap();
-        assert_eq!((report.source, report.rows.len()), (ReportSource::Aggregation, 2), "all of it is one day in UTC");
-        let wrong = ask(ReportBy::City, "2026-11-30", "2026-12-01", Some("UTC"), ReportSource::Rollup);
+        // Other zones: UTC and New York by the rollup of hours, but India's days begin between two hours.
+        for (zone, source, by_city) in [
+            ("UTC", ReportSource::Rollup, 2),
+            ("America/New_York", ReportSource::Rollup, 2),
+            ("Asia/Tokyo", ReportSource::Rollup, 0),
+            ("Asia/Kolkata", ReportSource::Aggregation, 2),
+        ] {
+            let mut request = ask(ReportBy::City, "2026-11-30", "2026-12-01", Some(zone), ReportSource::Either);
+            for per_day in [false, true] {
+                request.per_day = per_day;
+                let report = shop.report(&request).await.unwrap();
+                assert_eq!((report.source, report.rows.len()), (source, by_city), "{zone}");
+                let counted = ReportRequest { source: ReportSource::Aggregation, ..request.clone() };
+                assert_eq!(shop.report(&counted).await.unwrap().rows, report.rows, "{zone}");
+            }
+        }
+        let wrong = ask(ReportBy::City, "2026-11-30", "2026-12-01", Some("Asia/Kolkata"), ReportSource::Rollup);
         assert!(matches!(shop.report(&wrong).await, Err(Error::Invalid { field: "source", .. })));
+        let spent = shop.spending("u1").await.unwrap();
+        assert_eq!(spent, [commerce::Spending { currency: euros(0).currency, orders: 1, spent: 2_000 }]);
         for (from, to, zone) in [
             ("2026-12-01", "2026-12-01", None),
             ("x", "2026-12-01", None),

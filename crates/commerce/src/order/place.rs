@@ -27,7 +27,7 @@ impl Shop {
         let number = request.number.clone();
         let placed = self.run(move |unit| {
             let request = request.clone();
-            Box::pin(async move { Order::of(&place(unit, &request).await?) })
+            Box::pin(async move { Order::of(&place(unit, &request, None).await?) })
         });
         match (placed.await, number) {
             (Err(Error::Store(error)), Some(id)) if error.is_duplicate_key() => {
@@ -66,17 +66,22 @@ fn fingerprint(request: &OrderRequest, lines: &BTreeMap<String, i64>) -> String 
     id::derived(&[&said.to_string()])
 }
 
-/// Places an order in a unit; gives its document.
-pub(crate) async fn place(unit: &mut Unit<'_>, request: &OrderRequest) -> Result<Document> {
+/// The id that a request's order gets: a key gives it always the same one.
+pub(crate) fn order_id(request: &OrderRequest) -> Result<String> {
+    match &request.key {
+        Some(key) if key.len() > id::MAX_ID_BYTES => {
+            Err(Error::invalid("key", format!("it is longer than {} bytes", id::MAX_ID_BYTES)))
+        }
+        Some(key) => Ok(id::derived(&["order", &request.buyer, key])),
+        None => Ok(id::fresh()),
+    }
+}
+
+/// Places an order in a unit, of what is on the shelf or of what a flash sale's hold has set aside; gives its document.
+pub(crate) async fn place(unit: &mut Unit<'_>, request: &OrderRequest, sale: Option<&str>) -> Result<Document> {
     let lines = sum_lines(&request.lines)?;
     let fingerprint = fingerprint(request, &lines);
-    let order_id = match &request.key {
-        Some(key) if key.len() > id::MAX_ID_BYTES => {
-            return Err(Error::invalid("key", format!("it is longer than {} bytes", id::MAX_ID_BYTES)));
-        }
-        Some(key) => id::derived(&["order", &request.buyer, key]),
-        None => id::fresh(),
-    };
+    let order_id = order_id(request)?;
     if let (Some(key), Some(placed)) = (&request.key, unit.get("orders", &order_id).await?) {
         return match placed.text("fingerprint") == fingerprint {
             true => Ok(placed.clone()),
@@ -92,7 +97,7 @@ pub(crate) async fn place(unit: &mut Unit<'_>, request: &OrderRequest) -> Result
     let (items, subtotal) = price(unit, &lines).await?;
     let priced = discount(unit, request, &order_id, items, subtotal).await?;
     let until = unit.now.plus(unit.shop.settings().hold_for);
-    crate::stock::hold(unit, &order_id, &request.buyer, &lines, until).await?;
+    crate::stock::hold(unit, &order_id, &request.buyer, &lines, until, sale).await?;
     let order = document(unit, request, &order_id, &buyer, &address, priced, &fingerprint)?;
     unit.insert("orders", "order", order.clone()).await?;
     Ok(order)

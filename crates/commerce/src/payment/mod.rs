@@ -18,14 +18,14 @@ mod signature;
 mod simulator;
 
 pub use callback::Accepted;
-pub use provider::{Callback, ChargeRequest, Provider, ProviderError, RefundRequest, Reported};
+pub use provider::{Callback, ChargeRequest, Events, Provider, ProviderError, RefundRequest, Reported};
 pub use refund::RefundOptions;
 pub(crate) use refund::{add_to_line, note_refund};
 pub use signature::{SIGNATURE_TOLERANCE, Signed};
 pub use simulator::{Books, Faults, Simulator};
 
 use crate::error::{Error, Result};
-use crate::fields::{Fields, from_document};
+use crate::fields::{Fields, element, from_document};
 use crate::money::Currency;
 use crate::order::HistoryEntry;
 use crate::shop::Shop;
@@ -48,6 +48,15 @@ pub const MAX_CALLBACKS: usize = 20;
 
 /// How long the shop waits for a callback before it asks.
 pub const ASK_AFTER: Duration = Duration::from_secs(60);
+
+/// How long the shop waits for an event's callback before it takes the event from the provider's list.
+pub const READ_AFTER: Duration = Duration::from_secs(60 * 60);
+
+/// The most pages of a provider's events that are read at a time.
+const MAX_EVENT_PAGES: usize = 100;
+
+/// The id of the place in the provider's events.
+const EVENTS: &str = "provider";
 
 /// A refund.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -230,8 +239,9 @@ impl Shop {
         found.iter().map(from_document).collect()
     }
 
-    /// Asks the provider about payments from which nothing was heard, and sends refunds that are on their way. To be
-    /// called every few seconds; gives how much it has moved.
+    /// Asks the provider about payments from which nothing was heard, sends refunds that are on their way, and reads what
+    /// the provider has reported since the last time, so that no lost callback is missed for good. To be called every few
+    /// seconds; gives how much it has moved.
     ///
     /// # Errors
     /// A store that fails. A silent provider is asked the next time.
@@ -242,7 +252,47 @@ impl Shop {
         for document in self.collection("payments").find(waited, options, None).await? {
             moved += self.ask_about(&from_document(&document)?, provider).await?;
         }
+        Ok(moved + self.read_events(provider).await?)
+    }
+
+    /// Takes what the provider has reported since the place up to which this was done. What is known is passed over.
+    async fn read_events(&self, provider: &dyn Provider) -> Result<usize> {
+        let state = self.collection("shopState").find_one(doc! { "_id": EVENTS }, None).await?;
+        let mut place = state.map(|state| state.text("place").to_owned());
+        let mut moved = 0;
+        for _ in 0..MAX_EVENT_PAGES {
+            let Ok(page) = provider.events(place.as_deref()).await else { break };
+            let old = self.now().minus(READ_AFTER);
+            let young = page.events.iter().position(|event| event.at > old);
+            let ready = young.unwrap_or(page.events.len());
+            for event in page.events.into_iter().take(ready) {
+                moved += usize::from(self.take_event(event).await?);
+            }
+            if young.is_some() || ready == 0 {
+                break; // the page is read again when all of it is old enough
+            }
+            place = Some(page.place.clone());
+            let done = self.run(move |unit| {
+                let place = page.place.clone();
+                Box::pin(async move { unit.note_state(EVENTS, "place", place).await })
+            });
+            done.await?;
+        }
         Ok(moved)
+    }
+
+    /// Takes an event unless it is known; whether it moved anything. What the shop refuses is refused for good.
+    async fn take_event(&self, event: Callback) -> Result<bool> {
+        let payment = self.collection("payments").find_one(doc! { "_id": &event.payment_id }, None).await?;
+        let Some(payment) = payment else { return Ok(false) };
+        if element(&payment, "callbacks", "id", &event.id).is_some() {
+            return Ok(false);
+        }
+        match self.accept(event).await {
+            Ok(accepted) => Ok(accepted != Accepted::Known),
+            Err(error) if error.fault() == crate::Fault::Unavailable => Err(error),
+            Err(_) => Ok(true),
+        }
     }
 }
 

@@ -16,6 +16,19 @@ pub trait Provider: Send + Sync {
 
     /// All that was reported of a payment, for when an answer or a callback was lost; `None` if it never heard of it.
     fn look_up<'a>(&'a self, payment: &'a str) -> BoxFuture<'a, Result<Option<Vec<Callback>>, ProviderError>>;
+
+    /// What was reported of all payments after a place, the oldest first, and the place after it; from the beginning
+    /// without one. For what nobody asks about: money that the provider took back while its callback was lost.
+    fn events<'a>(&'a self, after: Option<&'a str>) -> BoxFuture<'a, Result<Events, ProviderError>>;
+}
+
+/// A page of what a provider reported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    /// The events; none at the end.
+    pub events: Vec<Callback>,
+    /// Where the next page begins.
+    pub place: String,
 }
 
 /// Why a provider did not do what it was asked.

@@ -1,7 +1,7 @@
 //! A payment provider in this process, with the faults of real ones: late, repeated and reordered callbacks, refusals,
 //! answers that get lost after the deed. Seeded, so that a run can be played again.
 
-use super::{Callback, ChargeRequest, Provider, ProviderError, RefundRequest, Reported, Signed};
+use super::{Callback, ChargeRequest, Events, Provider, ProviderError, RefundRequest, Reported, Signed};
 use crate::money::Currency;
 use crate::time::Time;
 use parking_lot::Mutex;
@@ -69,10 +69,15 @@ struct Account {
     events: Vec<Callback>,
 }
 
+/// The most events of a page.
+const EVENTS_PAGE: usize = 100;
+
 struct State {
     random: u64,
     faults: Faults,
     accounts: BTreeMap<String, Account>,
+    /// The events of all accounts, the oldest first.
+    events: Vec<Callback>,
     on_the_way: Vec<(Time, Callback)>,
 }
 
@@ -104,6 +109,7 @@ impl State {
     }
 
     fn report(&mut self, callback: Callback, now: Time) {
+        self.events.push(callback.clone());
         if let Some(account) = self.accounts.get_mut(&callback.payment_id) {
             account.events.push(callback.clone());
         }
@@ -157,13 +163,7 @@ impl State {
         }
         account.books.reversed += left;
         let callback = event(payment, Reported::Reversed, left, account.currency, None, now);
-        account.events.push(callback.clone());
-        // Nobody asks about these, so they do come: late, maybe twice.
-        let copies = 1 + usize::from(self.happens(self.faults.duplicates));
-        for _ in 0..copies {
-            let due = self.later(now);
-            self.on_the_way.push((due, callback.clone()));
-        }
+        self.report(callback, now);
     }
 
     fn refund(&mut self, refund: &RefundRequest, now: Time) -> Result<(), ProviderError> {
@@ -212,7 +212,8 @@ fn event(
 impl Simulator {
     /// A provider that signs with a secret and takes the time from a clock.
     pub fn new(seed: u64, faults: Faults, secret: &[u8], clock: crate::shop::Clock) -> Simulator {
-        let state = State { random: seed, faults, accounts: BTreeMap::new(), on_the_way: Vec::new() };
+        let state =
+            State { random: seed, faults, accounts: BTreeMap::new(), events: Vec::new(), on_the_way: Vec::new() };
         Simulator { secret: secret.to_vec(), clock, state: Arc::new(Mutex::new(state)) }
     }
 
@@ -272,5 +273,18 @@ impl Provider for Simulator {
     fn look_up<'a>(&'a self, payment: &'a str) -> BoxFuture<'a, Result<Option<Vec<Callback>>, ProviderError>> {
         let answer = self.state.lock().accounts.get(payment).map(|account| account.events.clone());
         Box::pin(async move { Ok(answer) })
+    }
+
+    fn events<'a>(&'a self, after: Option<&'a str>) -> BoxFuture<'a, Result<Events, ProviderError>> {
+        let from = after.map_or(Some(0), |place| place.parse().ok()).unwrap_or(usize::MAX);
+        let state = self.state.lock();
+        let answer = match state.events.get(from..) {
+            Some(rest) => {
+                let events = rest[..rest.len().min(EVENTS_PAGE)].to_vec();
+                Ok(Events { place: (from + events.len()).to_string(), events })
+            }
+            None => Err(ProviderError::Refused("there is no such place".to_owned())),
+        };
+        Box::pin(async move { answer })
     }
 }

@@ -11,8 +11,9 @@
 //! | `units` | units in them, also those that came back later | when it was captured |
 //! | `refunds` | refunds and reversals of orders that were paid | when the money went |
 //!
-//! The same figures come from an aggregation over the lines (any time zone) and from a kept rollup (the shop's zone),
-//! which is changed in the transaction that writes the line: the two agree at every moment.
+//! The same figures come from an aggregation over the lines and from kept rollups, which are changed in the transaction
+//! that writes the line: the two agree at every moment. One rollup is by the days of the shop's own zone, one by hours: the
+//! days of other zones are cut out of that, unless they begin between two hours (as in India).
 
 use crate::error::{Error, Result};
 use crate::fields::Fields;
@@ -42,7 +43,7 @@ pub enum ReportBy {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReportSource {
-    /// The rollup where it is kept in the report's zone, else the aggregation.
+    /// A rollup where one has the days of the report's zone, else the aggregation.
     #[default]
     Either,
     /// Only the rollup.
@@ -111,15 +112,26 @@ const COUNTS: &str = "orders, units and sales: orders that were paid, on the day
 later; refunds: refunds and reversals of such orders, on the day the money went";
 
 impl ReportBy {
-    /// The rollup's collection and its key's name.
-    fn rollup(self) -> (&'static str, &'static str) {
+    /// The key's name, and the collections of the rollups by days and by hours.
+    fn rollup(self) -> (&'static str, [&'static str; 2]) {
         match self {
-            ReportBy::City => ("salesByCity", "city"),
-            ReportBy::Product => ("salesByProduct", "productId"),
-            ReportBy::Sku => ("salesBySku", "skuId"),
+            ReportBy::City => ("city", ["salesByCity", "salesByCityHour"]),
+            ReportBy::Product => ("productId", ["salesByProduct", "salesByProductHour"]),
+            ReportBy::Sku => ("skuId", ["salesBySku", "salesBySkuHour"]),
         }
     }
 }
+
+/// What a rollup is by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Grain {
+    /// The days of the shop's zone.
+    Day,
+    /// Hours.
+    Hour,
+}
+
+const HOUR_MS: i64 = 3_600_000;
 
 /// A period: its days' zone, and the instants where it begins and ends.
 struct Period {
@@ -140,6 +152,22 @@ impl Period {
         Ok(Period { zone: tz, from, to })
     }
 
+    /// Whether the days that a report tells apart are made of whole hours.
+    fn has_whole_hours(&self, request: &ReportRequest) -> Result<bool> {
+        let whole = |time: Time| time.millis().rem_euclid(HOUR_MS) == 0;
+        if !request.per_day || !whole(self.from) || !whole(self.to) {
+            return Ok(whole(self.from) && whole(self.to));
+        }
+        let mut day: Date = request.from.parse().map_err(|_| Error::invalid("from", "it is no day"))?;
+        loop {
+            let begins = start(&day.to_string(), "to", &self.zone)?;
+            if begins >= self.to || !whole(begins) {
+                return Ok(whole(begins));
+            }
+            day = day.tomorrow().map_err(|_| Error::invalid("to", "it is too far away"))?;
+        }
+    }
+
     fn day(&self, time: Time) -> String {
         let time = jiff::Timestamp::from_millisecond(time.millis()).unwrap_or_default();
         time.to_zoned_datetime(self.zone.clone()).date().to_string()
@@ -158,22 +186,24 @@ impl Shop {
     /// Makes a report.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for days or a zone that are none, and for a rollup in another zone than the shop's.
+    /// [`Error::Invalid`] for days or a zone that are none, and for a rollup in a zone whose days begin between two hours.
     pub async fn report(&self, request: &ReportRequest) -> Result<Report> {
         let kept = &self.settings().zone;
         let zone = request.zone.clone().unwrap_or_else(|| kept.clone());
         let period = Period::of(request, &zone)?;
-        let source = match request.source {
-            ReportSource::Either if zone == *kept => ReportSource::Rollup,
-            ReportSource::Rollup if zone != *kept => {
-                return Err(Error::invalid("source", format!("the rollup is kept in {kept}; ask for the aggregation")));
-            }
-            ReportSource::Rollup => ReportSource::Rollup,
-            _ => ReportSource::Aggregation,
+        let grain = match zone == *kept {
+            true => Some(Grain::Day),
+            false => period.has_whole_hours(request)?.then_some(Grain::Hour),
         };
-        let mut rows = match source {
-            ReportSource::Rollup => self.read_rollup(request, &period).await?,
-            _ => self.count_sales(request, &period, &zone).await?,
+        let (source, mut rows) = match (request.source, grain) {
+            (ReportSource::Rollup, None) => {
+                let why = format!("the days of {zone} begin between two hours; ask for the aggregation");
+                return Err(Error::invalid("source", why));
+            }
+            (ReportSource::Aggregation, _) | (_, None) => {
+                (ReportSource::Aggregation, self.count_sales(request, &period, &zone).await?)
+            }
+            (_, Some(grain)) => (ReportSource::Rollup, self.read_rollup(request, &period, grain).await?),
         };
         rows.retain(|row| (row.orders, row.units, row.sales, row.refunds) != (0, 0, 0, 0));
         rows.sort_by(|a, b| (&a.day, -a.sales, &a.key, a.currency).cmp(&(&b.day, -b.sales, &b.key, b.currency)));
@@ -181,13 +211,14 @@ impl Shop {
         Ok(Report { request, source, counts: COUNTS.to_owned(), rows })
     }
 
-    async fn read_rollup(&self, request: &ReportRequest, period: &Period) -> Result<Vec<ReportRow>> {
-        let (collection, key) = request.by.rollup();
-        let days = doc! { "day": { "$gte": period.from, "$lt": period.to } };
-        let mut groups = self.collection(collection).stream(days, Find::default(), None).await?;
+    async fn read_rollup(&self, request: &ReportRequest, period: &Period, grain: Grain) -> Result<Vec<ReportRow>> {
+        let (key, [by_day, by_hour]) = request.by.rollup();
+        let (collection, time) = if grain == Grain::Day { (by_day, "day") } else { (by_hour, "hour") };
+        let range = doc! { time: { "$gte": period.from, "$lt": period.to } };
+        let mut groups = self.collection(collection).stream(range, Find::default(), None).await?;
         let mut rows: BTreeMap<(Option<String>, String, String), ReportRow> = BTreeMap::new();
         while let Some(group) = groups.next(None).await? {
-            let day = request.per_day.then(|| group.time("day").map(|day| period.day(day)).unwrap_or_default());
+            let day = request.per_day.then(|| group.time(time).map(|begins| period.day(begins)).unwrap_or_default());
             let place = (day, group.text(key).to_owned(), group.text("currency").to_owned());
             match rows.get_mut(&place) {
                 Some(row) => {
@@ -218,7 +249,7 @@ impl Shop {
             }
             by => {
                 pipeline.push(doc! { "$unwind": "$lines" });
-                group.insert("key", format!("$lines.{}", by.rollup().1));
+                group.insert("key", format!("$lines.{}", by.rollup().0));
                 doc! {
                     "units": { "$sum": "$lines.units" }, "sales": { "$sum": "$lines.sales" },
                     "refunds": { "$sum": "$lines.refunds" },

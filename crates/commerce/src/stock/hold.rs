@@ -2,7 +2,7 @@
 
 use super::{Movement, Reason, shift};
 use crate::error::{Error, Result};
-use crate::fields::Fields;
+use crate::fields::{Fields, element, element_mut};
 use crate::shop::Shop;
 use crate::time::Time;
 use crate::unit::Unit;
@@ -13,17 +13,22 @@ use store::Find;
 /// The most holds that one sweep looks at.
 pub const MAX_SWEEP: usize = 1_000;
 
-/// Sets aside all lines of an order, or refuses; counts them against the buyer's limits.
+/// Sets aside all lines of an order, or refuses; counts them against the buyer's limits. An order of a flash sale gets
+/// what the sale's hold has set aside.
 pub(crate) async fn hold(
     unit: &mut Unit<'_>,
     order: &str,
     buyer: &str,
     lines: &BTreeMap<String, i64>,
     until: Time,
+    sale: Option<&str>,
 ) -> Result<()> {
     let reason = Reason { reference: order, order: Some(order), why: "order placed", operator: buyer };
     for (sku, quantity) in lines {
-        shift(unit, Movement::Hold, sku, *quantity, reason).await?;
+        match sale {
+            Some(sale) => assign(unit, sale, sku, *quantity, reason).await?,
+            None => shift(unit, Movement::Hold, sku, *quantity, reason).await?,
+        }
         count_purchase(unit, sku, buyer, *quantity).await?;
     }
     let held = lines.iter().map(|(sku, quantity)| Bson::Document(doc! { "skuId": sku, "quantity": *quantity }));
@@ -31,6 +36,20 @@ pub(crate) async fn hold(
         "_id": order, "userId": buyer, "lines": held.collect::<Vec<_>>(), "until": until, "createdAt": unit.now,
     };
     unit.insert("stockHolds", "hold", hold).await
+}
+
+/// Gives an order of what is held for a flash sale: it stays held, for the order now.
+async fn assign(unit: &mut Unit<'_>, sale: &str, sku: &str, quantity: i64, reason: Reason<'_>) -> Result<()> {
+    let held = unit.get("stockHolds", sale).await?.and_then(|hold| element(hold, "lines", "skuId", sku));
+    let left = held.map_or(0, |line| line.long("quantity"));
+    if left < quantity {
+        return Err(Error::OutOfStock { sku: sku.to_owned(), wanted: quantity, left });
+    }
+    let hold = unit.edit("stockHolds", "flash sale", sale).await?;
+    if let Some(line) = element_mut(hold, "lines", "skuId", sku) {
+        line.insert("quantity", left - quantity);
+    }
+    shift(unit, Movement::Assign, sku, quantity, reason).await
 }
 
 /// Counts what a buyer has of a SKU with a limit.
@@ -61,11 +80,15 @@ async fn count_purchase(unit: &mut Unit<'_>, sku: &str, buyer: &str, quantity: i
 pub(crate) async fn end(unit: &mut Unit<'_>, order: &str, movement: Movement, why: &str, by: &str) -> Result<bool> {
     let Some(hold) = unit.remove("stockHolds", order).await? else { return Ok(false) };
     let reason = Reason { reference: order, order: Some(order), why, operator: by };
+    let buyer = hold.text("userId"); // a flash sale's hold has none
     for line in hold.parts("lines") {
         let (sku, quantity) = (line.text("skuId"), line.long("quantity"));
+        if quantity == 0 {
+            continue; // a flash sale that is sold out
+        }
         shift(unit, movement, sku, quantity, reason).await?;
-        if movement == Movement::Release {
-            count_purchase(unit, sku, hold.text("userId"), -quantity).await?;
+        if movement == Movement::Release && !buyer.is_empty() {
+            count_purchase(unit, sku, buyer, -quantity).await?;
         }
     }
     Ok(true)

@@ -161,7 +161,8 @@ impl Shop {
     /// # Errors
     /// A store that fails.
     pub async fn ledger_total(&self, sku: &str) -> Result<i64> {
-        let lines = self.collection("stockLedger").find(doc! { "skuId": sku }, store::Find::default(), None).await?;
-        Ok(lines.iter().map(|line| line.long("quantity")).sum())
+        let ledger = self.collection("stockLedger");
+        let mut sums = ledger.aggregate(reconcile::ledger_sums(sku), store::Aggregate::default(), None).await?;
+        Ok(sums.next(None).await?.map_or(0, |sums| sums.long("available")))
     }
 }

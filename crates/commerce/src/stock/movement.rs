@@ -12,6 +12,8 @@ pub enum Movement {
     Receive,
     /// Set aside for an order that is not paid.
     Hold,
+    /// What a flash sale had set aside is held for an order.
+    Assign,
     /// The order is paid: what was held is sold.
     Sell,
     /// The order is cancelled or expired: what was held can be sold again.
@@ -25,9 +27,10 @@ pub enum Movement {
 }
 
 /// What each movement does to `available`, `held` and `sold`, times its quantity.
-pub const MOVEMENTS: [(Movement, &str, i64, i64, i64); 7] = [
+pub const MOVEMENTS: [(Movement, &str, i64, i64, i64); 8] = [
     (Movement::Receive, "receive", 1, 0, 0),
     (Movement::Hold, "hold", -1, 1, 0),
+    (Movement::Assign, "assign", 0, 0, 0),
     (Movement::Sell, "sell", 0, -1, 1),
     (Movement::Release, "release", 1, -1, 0),
     (Movement::Take, "take", -1, 0, 1),
@@ -124,6 +127,7 @@ mod tests {
         10 0 0 | hold      3 | 7 3 0
         10 0 0 | hold     10 | 0 10 0
          2 0 0 | hold      3 | out-of-stock
+         7 3 0 | assign    3 | 7 3 0
          7 3 0 | sell      3 | 7 0 3
          7 3 0 | sell      1 | 7 2 1
          7 3 0 | release   3 | 10 0 0

@@ -4,10 +4,10 @@ use crate::error::Result;
 use crate::fields::Fields;
 use crate::shop::Shop;
 use crate::unit::Unit;
-use bson::{Document, doc};
+use bson::{Bson, Document, doc};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use store::Find;
+use store::{Aggregate, Find};
 
 /// How many SKUs are looked at together.
 const RANGE: i64 = 500;
@@ -49,6 +49,28 @@ struct Sums {
     holds: i64,
 }
 
+impl Sums {
+    fn of(group: &Document) -> Sums {
+        Sums { available: group.long("available"), held: group.long("held"), holds: 0 }
+    }
+}
+
+/// The sums of the ledgers of some SKUs, a document each.
+pub(super) fn ledger_sums(sku: impl Into<Bson>) -> Vec<Document> {
+    let sums = doc! { "_id": "$skuId", "available": { "$sum": "$quantity" }, "held": { "$sum": "$held" } };
+    vec![doc! { "$match": { "skuId": sku.into() } }, doc! { "$group": sums }]
+}
+
+/// The sum of what is held of a SKU.
+fn hold_sum(sku: &str) -> Vec<Document> {
+    vec![
+        doc! { "$match": { "lines.skuId": sku } },
+        doc! { "$unwind": "$lines" },
+        doc! { "$match": { "lines.skuId": sku } },
+        doc! { "$group": { "_id": sku, "holds": { "$sum": "$lines.quantity" } } },
+    ]
+}
+
 impl Shop {
     /// Folds the ledger, adds up the holds, and compares both with every SKU. With `repair`, a SKU that differs gets what
     /// the ledger and the holds say, and a ledger entry of type `correct` explains it: the number a person counts on the
@@ -68,9 +90,10 @@ impl Shop {
             let Some(last) = skus.last() else { return Ok(report) };
             last.text("_id").clone_into(&mut after);
             report.skus += skus.len() as u64;
+            let folded = self.fold(&skus).await?;
             for sku in &skus {
                 let id = sku.text("_id");
-                let mut sums = self.fold(id).await?;
+                let mut sums = folded.get(id).copied().unwrap_or_default();
                 sums.holds = holds.get(id).copied().unwrap_or(0);
                 if differs(sku, sums) {
                     self.look_closer(id, repair, &mut report).await?;
@@ -79,20 +102,23 @@ impl Shop {
         }
     }
 
-    async fn fold(&self, sku: &str) -> Result<Sums> {
-        let options = Find { projection: Some(doc! { "quantity": 1, "held": 1 }), ..Find::default() };
-        let lines = self.collection("stockLedger").find(doc! { "skuId": sku }, options, None).await?;
-        let mut sums = Sums::default();
-        for line in lines {
-            sums.available += line.long("quantity");
-            sums.held += line.long("held");
+    /// What the ledger adds up to for each of some SKUs; the store adds up, so that a long ledger is not held in memory.
+    async fn fold(&self, skus: &[Document]) -> Result<BTreeMap<String, Sums>> {
+        let ids: Vec<&str> = skus.iter().map(|sku| sku.text("_id")).collect();
+        let pipeline = ledger_sums(doc! { "$in": ids });
+        let mut groups = self.collection("stockLedger").aggregate(pipeline, Aggregate::default(), None).await?;
+        let mut sums = BTreeMap::new();
+        while let Some(group) = groups.next(None).await? {
+            sums.insert(group.text("_id").to_owned(), Sums::of(&group));
         }
         Ok(sums)
     }
 
     async fn holds_by_sku(&self) -> Result<BTreeMap<String, i64>> {
         let mut sums = BTreeMap::new();
-        for hold in self.collection("stockHolds").find(Document::new(), Find::default(), None).await? {
+        let options = Find { projection: Some(doc! { "lines": 1 }), ..Find::default() };
+        let mut holds = self.collection("stockHolds").stream(Document::new(), options, None).await?;
+        while let Some(hold) = holds.next(None).await? {
             for line in hold.parts("lines") {
                 *sums.entry(line.text("skuId").to_owned()).or_default() += line.long("quantity");
             }
@@ -121,16 +147,8 @@ fn differs(sku: &Document, sums: Sums) -> bool {
 /// Compares one SKU in a transaction of its own.
 async fn compare(unit: &mut Unit<'_>, sku: &str, repair: bool) -> Result<Option<Discrepancy>> {
     let Some(document) = unit.get("skus", sku).await?.cloned() else { return Ok(None) };
-    let mut sums = Sums::default();
-    for line in unit.find("stockLedger", doc! { "skuId": sku }).await? {
-        sums.available += line.long("quantity");
-        sums.held += line.long("held");
-    }
-    for hold in unit.find("stockHolds", doc! { "lines.skuId": sku }).await? {
-        let lines = hold.parts("lines");
-        sums.holds +=
-            lines.iter().filter(|line| line.text("skuId") == sku).map(|line| line.long("quantity")).sum::<i64>();
-    }
+    let mut sums = unit.aggregate("stockLedger", ledger_sums(sku)).await?.first().map(Sums::of).unwrap_or_default();
+    sums.holds = unit.aggregate("stockHolds", hold_sum(sku)).await?.first().map_or(0, |group| group.long("holds"));
     if !differs(&document, sums) {
         return Ok(None);
     }

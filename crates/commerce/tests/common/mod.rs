@@ -9,6 +9,7 @@ use model::problem::Sources;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use store::Store;
+use wire::{Config, Listen, Server};
 
 pub(crate) const SECRET: &[u8] = b"a secret between the shop and the provider";
 
@@ -112,4 +113,13 @@ pub(crate) fn request(buyer: usize, lines: &[(&str, i64)]) -> OrderRequest {
 pub(crate) async fn reconciled(shop: &Shop) {
     let found = shop.reconcile(false).await.unwrap();
     assert_eq!(found.discrepancies, [], "{found:?}");
+}
+
+/// A store on a deployment, through the official driver: our own server on an engine, which knows nothing of the model.
+pub(crate) async fn served(engine: engine::Engine) -> Store {
+    let listen = vec![Listen::Tcp { host: "127.0.0.1".to_owned(), port: 0 }];
+    let server = Server::bind(Config { listen, ..Config::default() }, engine).await.unwrap();
+    let Some(wire::Address::Tcp(address)) = server.addresses().into_iter().next() else { panic!("a TCP address") };
+    tokio::spawn(server.serve(std::future::pending()));
+    Store::connect(&format!("mongodb://{address}/?replicaSet=sheaf")).await.unwrap()
 }

@@ -1,6 +1,6 @@
 //! Returns, exchanges and complaints.
 
-use super::orders::visible;
+use super::orders::{LineRequest, visible};
 use super::{Commerce, error, owned, page, paging, schema};
 use crate::shared::auth::{Caller, Role};
 use crate::shared::cursor::{Page, Paging};
@@ -11,7 +11,7 @@ use crate::shared::problem::{FORBIDDEN, Problem, Result};
 use axum::extract::State;
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use commerce::{AfterSale, AfterSaleKind, AfterSaleRequest, Line};
+use commerce::{AfterSale, AfterSaleKind, AfterSaleRequest};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
@@ -38,16 +38,6 @@ enum Wanted {
     Complaint,
 }
 
-/// Of what.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ReturnLine {
-    #[schema(min_length = 1, max_length = 128)]
-    sku: String,
-    #[schema(minimum = 1, maximum = 1000000)]
-    quantity: i64,
-}
-
 /// What a buyer asks for; complaints name no goods, the others do.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -55,7 +45,7 @@ struct AfterSaleBody {
     kind: Wanted,
     #[serde(default)]
     #[schema(max_items = 200)]
-    lines: Vec<ReturnLine>,
+    lines: Vec<LineRequest>,
     #[serde(default)]
     #[schema(max_length = 1000)]
     why: String,
@@ -87,7 +77,7 @@ async fn ask_after_sale(
         Wanted::Exchange => AfterSaleKind::Exchange,
         Wanted::Complaint => AfterSaleKind::Complaint,
     };
-    let lines = body.lines.into_iter().map(|line| Line { sku: line.sku, quantity: line.quantity }).collect();
+    let lines = LineRequest::lines(body.lines);
     let request = AfterSaleRequest { key, kind, order: id, lines, why: body.why };
     Ok(answer(StatusCode::CREATED, commerce.shop.ask_after_sale(&caller.subject, &request).await?))
 }

@@ -1,6 +1,6 @@
 //! Buyers: the shop's users, each of whom sees only themselves.
 
-use super::{Commerce, error, owned, schema};
+use super::{All, Commerce, error, owned, schema};
 use crate::shared::auth::Caller;
 use crate::shared::extract::{Body, Path};
 use crate::shared::problem::Result;
@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use commerce::{Address, NewUser, Profile, User};
+use commerce::{Address, NewUser, Profile, Spending, User};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -19,6 +19,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Commerce>> {
     OpenApiRouter::default()
         .routes(routes!(add_buyer))
         .routes(routes!(buyer))
+        .routes(routes!(spending))
         .routes(routes!(set_default_address))
         .routes(routes!(profile, set_profile))
 }
@@ -102,6 +103,20 @@ async fn add_buyer(State(commerce): State<Arc<Commerce>>, Body(body): Body<Buyer
 async fn buyer(State(commerce): State<Arc<Commerce>>, caller: Caller, Path(id): Path<String>) -> Result<Json<User>> {
     owned(&caller, &id)?;
     Ok(Json(commerce.shop.user(&id).await?))
+}
+
+/// What a buyer's orders that are paid, shipped or signed come to, by currency
+#[utoipa::path(
+    get, path = "/v1/buyers/{id}/spending", tag = "buyers", security(("bearer" = ["buyer", "merchant", "operator"])),
+    params(("id" = String, Path)), responses((status = 200, description = "All", body = All<schema::Spending>)),
+)]
+async fn spending(
+    State(commerce): State<Arc<Commerce>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<All<Spending>>> {
+    owned(&caller, &id)?;
+    Ok(Json(All { items: commerce.shop.spending(&id).await? }))
 }
 
 /// Set where one's goods go unless said otherwise

@@ -1,6 +1,6 @@
 //! Coupons: merchants start campaigns, buyers take one each.
 
-use super::{Commerce, error, owned, schema};
+use super::{All, Commerce, error, owned, schema};
 use crate::shared::auth::Caller;
 use crate::shared::extract::{Body, Path};
 use crate::shared::problem::{INVALID_BODY, Problem, Result};
@@ -98,24 +98,18 @@ async fn add_campaign(State(commerce): State<Arc<Commerce>>, Body(body): Body<Ca
     Ok((StatusCode::CREATED, Json(CampaignView { id: campaign.id })).into_response())
 }
 
-/// A buyer's coupons.
-#[derive(Serialize, ToSchema)]
-struct Coupons<T> {
-    items: Vec<T>,
-}
-
 /// The coupons that a buyer holds
 #[utoipa::path(
     get, path = "/v1/buyers/{id}/coupons", tag = "coupons", security(("bearer" = ["buyer", "merchant", "operator"])),
-    params(("id" = String, Path)), responses((status = 200, description = "All", body = Coupons<schema::Coupon>)),
+    params(("id" = String, Path)), responses((status = 200, description = "All", body = All<schema::Coupon>)),
 )]
 async fn coupons(
     State(commerce): State<Arc<Commerce>>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Coupons<Coupon>>> {
+) -> Result<Json<All<Coupon>>> {
     owned(&caller, &id)?;
-    Ok(Json(Coupons { items: commerce.shop.coupons(&id).await? }))
+    Ok(Json(All { items: commerce.shop.coupons(&id).await? }))
 }
 
 /// Which coupon.

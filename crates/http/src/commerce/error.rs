@@ -40,7 +40,7 @@ impl From<Error> for Problem {
             Error::NotBought { product } => because(&NOT_BOUGHT).with("product", product),
             Error::ProviderRefused { .. } => because(&PROVIDER_REFUSED),
             Error::ProviderSilent => because(&PROVIDER_SILENT).retry_after(1),
-            Error::Busy => because(&OVERLOADED).retry_after(1),
+            Error::Busy | Error::Cache { .. } => because(&OVERLOADED).retry_after(1),
             Error::Store(error) => error.into(),
         }
     }

@@ -1,7 +1,7 @@
 //! Parcels of orders, and what carriers report of them: late, twice and out of order.
 
 use super::orders::visible;
-use super::{Commerce, error, schema};
+use super::{All, Commerce, error, schema};
 use crate::shared::auth::Caller;
 use crate::shared::etag::IfMatch;
 use crate::shared::extract::{Body, Path};
@@ -59,24 +59,18 @@ async fn ship(
     Ok((StatusCode::CREATED, Json(parcel)).into_response())
 }
 
-/// Everything of its kind.
-#[derive(Serialize, ToSchema)]
-struct Parcels<T> {
-    items: Vec<T>,
-}
-
 /// The parcels of an order
 #[utoipa::path(
     get, path = "/v1/orders/{id}/parcels", tag = "logistics", security(("bearer" = ["buyer", "merchant", "operator"])),
-    params(("id" = String, Path)), responses((status = 200, description = "All", body = Parcels<schema::Parcel>)),
+    params(("id" = String, Path)), responses((status = 200, description = "All", body = All<schema::Parcel>)),
 )]
 async fn parcels(
     State(commerce): State<Arc<Commerce>>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Parcels<Parcel>>> {
+) -> Result<Json<All<Parcel>>> {
     visible(&commerce, &caller, &id).await?;
-    Ok(Json(Parcels { items: commerce.shop.parcels_of(&id).await? }))
+    Ok(Json(All { items: commerce.shop.parcels_of(&id).await? }))
 }
 
 /// Something that happened to a parcel.
@@ -138,15 +132,15 @@ async fn report_track(
 #[utoipa::path(
     get, path = "/v1/parcels/{id}/track", tag = "logistics", security(("bearer" = ["buyer", "merchant", "operator"])),
     params(("id" = String, Path)),
-    responses((status = 200, description = "The latest thirty days with events", body = Parcels<schema::TrackEvent>)),
+    responses((status = 200, description = "The latest thirty days with events", body = All<schema::TrackEvent>)),
 )]
 async fn track(
     State(commerce): State<Arc<Commerce>>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Parcels<TrackEvent>>> {
+) -> Result<Json<All<TrackEvent>>> {
     let parcel = commerce.shop.parcel(&id).await?;
     visible(&commerce, &caller, &parcel.order_id).await?;
     let items = commerce.shop.track_of(&id, TRACK_DAYS).await.map_err(error::in_query)?;
-    Ok(Json(Parcels { items }))
+    Ok(Json(All { items }))
 }

@@ -15,6 +15,7 @@ mod reports;
 mod reviews;
 mod schema;
 mod stock;
+mod webhooks;
 
 use crate::shared::auth::{Caller, Role};
 use crate::shared::core::Core;
@@ -22,8 +23,10 @@ use crate::shared::cursor::{Page, Paging};
 use crate::shared::problem::{INVALID_BODY, Problem, Result};
 use axum::http::{HeaderValue, Uri};
 use commerce::{Provider, Shop};
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
 /// How often the shop's housekeeping is called.
@@ -62,6 +65,7 @@ impl Commerce {
             () = self.core.stopping.cancelled() => {}
             () = housekeeping => {}
             () = self.changes.follow(&self.shop) => {}
+            () = webhooks::tell(&self.shop) => {}
         }
     }
 }
@@ -80,6 +84,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Commerce>> {
         .merge(reviews::routes())
         .merge(reports::routes())
         .merge(events::routes())
+        .merge(webhooks::routes())
 }
 
 /// Refuses who is neither the owner nor one of the shop's staff, as if there were nothing.
@@ -107,6 +112,12 @@ fn bounded(field: &str, text: &str, min: usize, max: usize) -> Result<()> {
     }
     let why = format!("'{field}' must have {min} to {max} characters, none of them zero");
     Err(Problem::new(&INVALID_BODY, why).with("field", field))
+}
+
+/// All of something of which there are few.
+#[derive(Serialize, ToSchema)]
+struct All<T> {
+    items: Vec<T>,
 }
 
 /// Where something new is.

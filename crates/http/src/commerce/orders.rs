@@ -32,14 +32,21 @@ pub(super) fn answer(status: StatusCode, order: Order) -> Response {
     (at, Tagged { status, version: order.version, body: order }).into_response()
 }
 
-/// A line of an order.
+/// So many of a SKU.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct LineRequest {
+pub(super) struct LineRequest {
     #[schema(min_length = 1, max_length = 128)]
     sku: String,
     #[schema(minimum = 1, maximum = 1000000)]
     quantity: i64,
+}
+
+impl LineRequest {
+    /// The domain's lines.
+    pub(super) fn lines(lines: Vec<LineRequest>) -> Vec<Line> {
+        lines.into_iter().map(|line| Line { sku: line.sku, quantity: line.quantity }).collect()
+    }
 }
 
 /// What a buyer wants.
@@ -79,7 +86,7 @@ async fn place_order(
         key: Some(key),
         number: None,
         buyer: caller.subject,
-        lines: body.lines.into_iter().map(|line| Line { sku: line.sku, quantity: line.quantity }).collect(),
+        lines: LineRequest::lines(body.lines),
         address: body.address.map(AddressRequest::checked).transpose()?,
         coupon: body.coupon,
         remark: body.remark,

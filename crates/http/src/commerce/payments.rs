@@ -1,7 +1,7 @@
 //! Payments and refunds of an order, and the provider's signed callbacks (Standard Webhooks).
 
 use super::orders::visible;
-use super::{Commerce, error, schema};
+use super::{All, Commerce, error, schema};
 use crate::shared::auth::Caller;
 use crate::shared::extract::{Body, Path};
 use crate::shared::idempotency::OnceKey;
@@ -65,24 +65,18 @@ async fn pay(
     Ok((StatusCode::CREATED, Json(payment)).into_response())
 }
 
-/// The attempts to pay an order.
-#[derive(Serialize, ToSchema)]
-struct Payments<T> {
-    items: Vec<T>,
-}
-
 /// The attempts to pay an order
 #[utoipa::path(
     get, path = "/v1/orders/{id}/payments", tag = "payments", security(("bearer" = ["buyer", "merchant", "operator"])),
-    params(("id" = String, Path)), responses((status = 200, description = "All", body = Payments<schema::Payment>)),
+    params(("id" = String, Path)), responses((status = 200, description = "All", body = All<schema::Payment>)),
 )]
 async fn payments(
     State(commerce): State<Arc<Commerce>>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Payments<Payment>>> {
+) -> Result<Json<All<Payment>>> {
     visible(&commerce, &caller, &id).await?;
-    Ok(Json(Payments { items: commerce.shop.payments_of(&id).await? }))
+    Ok(Json(All { items: commerce.shop.payments_of(&id).await? }))
 }
 
 /// Money to give back.

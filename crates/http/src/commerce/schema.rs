@@ -480,3 +480,65 @@ pub(crate) struct Report {
     counts: String,
     rows: Vec<ReportRow>,
 }
+
+/// Who is told of orders.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct WebhookEndpoint {
+    id: String,
+    url: String,
+    /// What it is told; everything when empty.
+    events: Vec<String>,
+    /// `active`, or `gone` after it answered that it is.
+    status: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// A new endpoint.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct NewWebhookEndpoint {
+    id: String,
+    url: String,
+    /// What it is told; everything when empty.
+    events: Vec<String>,
+    status: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// What the calls are signed with; in the first answer only.
+    #[schema(required = false)]
+    secret: String,
+}
+
+/// A delivery to an endpoint.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct WebhookDelivery {
+    id: String,
+    /// What is told, such as `order.paid`.
+    event: String,
+    /// `pending`, `delivered` or `failed`.
+    status: String,
+    /// How often it was tried.
+    attempts: i64,
+    /// What went wrong the last time.
+    #[schema(required = false)]
+    why: String,
+    /// When it is tried next, while it is pending.
+    #[schema(format = DateTime)]
+    due: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// What a buyer's orders come to in one currency.
+#[derive(ToSchema)]
+pub(crate) struct Spending {
+    /// ISO 4217.
+    #[schema(pattern = "^[A-Z]{3}$")]
+    currency: String,
+    orders: i64,
+    /// In minor units.
+    spent: i64,
+}

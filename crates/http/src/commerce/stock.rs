@@ -1,6 +1,6 @@
 //! Stock: what is there, what comes in and is lost, the ledger, reconciliation.
 
-use super::{Commerce, page, paging, schema};
+use super::{All, Commerce, page, paging, schema};
 use crate::shared::auth::Caller;
 use crate::shared::cursor::{Page, Paging};
 use crate::shared::extract::{Body, Path, Query};
@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use commerce::{LedgerEntry, Product, ProductList, Reconciliation, StockLevel};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -81,21 +81,15 @@ async fn write_off(
     Ok(Json(commerce.shop.write_off(&id, body.quantity, &body.reference, &caller.subject).await?))
 }
 
-/// The newest lines of a ledger.
-#[derive(Serialize, ToSchema)]
-struct Ledger<T> {
-    items: Vec<T>,
-}
-
 /// The newest hundred lines of a SKU's ledger
 #[utoipa::path(
     get, path = "/v1/skus/{id}/ledger", tag = "stock", security(("bearer" = ["merchant", "operator"])),
     params(("id" = String, Path)),
-    responses((status = 200, description = "The newest first", body = Ledger<schema::LedgerEntry>)),
+    responses((status = 200, description = "The newest first", body = All<schema::LedgerEntry>)),
 )]
-async fn ledger(State(commerce): State<Arc<Commerce>>, Path(id): Path<String>) -> Result<Json<Ledger<LedgerEntry>>> {
+async fn ledger(State(commerce): State<Arc<Commerce>>, Path(id): Path<String>) -> Result<Json<All<LedgerEntry>>> {
     commerce.shop.stock(&id).await?;
-    Ok(Json(Ledger { items: commerce.shop.ledger(&id, LEDGER_LINES).await? }))
+    Ok(Json(All { items: commerce.shop.ledger(&id, LEDGER_LINES).await? }))
 }
 
 /// Below which stock.
