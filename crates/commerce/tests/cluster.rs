@@ -10,7 +10,7 @@ use std::sync::Arc;
 use store::Store;
 
 async fn cluster() -> Store {
-    served(engine::Engine::in_memory(engine::Options::system()).unwrap()).await
+    served(engine::Engine::in_memory(engine::Options::system()).unwrap()).await.0
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -79,7 +79,7 @@ async fn exactly_the_stock_is_sold_and_everybody_has_an_answer_at_once() {
 async fn two_processes_on_a_deployment_sell_exactly_the_stock() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine::Engine::open(folder.path(), engine::Options::system()).unwrap();
-    let store = served(engine).await;
+    let (store, _serving) = served(engine).await;
     let (one, _) = on(store.clone(), Keeping::Shop).await;
     let two = Shop::with(store, "shop", one.settings().clone());
     sale(&[one, two], buyers(400), "deployment").await;

@@ -16,7 +16,7 @@ use commerce::{
     AfterSaleKind, AfterSaleRequest, Campaign, Category, Checkout, Error, Faults, Keeping, Line, NewParcel, NewProduct,
     NewReview, NewSku, NewUser, OrderRequest, Reduction, RefundOptions, Shop, Simulator, Time, TrackEvent,
 };
-use common::{Hand, SECRET, START, add_hook, euros, lyon, served, settings};
+use common::{Hand, SECRET, START, Serving, add_hook, euros, lyon, served, settings};
 use engine::Engine;
 use std::path::Path;
 use std::sync::Arc;
@@ -62,25 +62,32 @@ enum Kind {
 struct House {
     shop: Shop,
     engine: Engine,
+    serving: Option<Serving>,
 }
 
 impl House {
     async fn open(kind: Kind, folder: &Path, hand: &Hand) -> House {
         let engine = Engine::open(folder, engine::Options::system()).unwrap();
-        let (store, keeping) = match kind {
-            Kind::Embedded => (Store::embedded(engine.clone()), Keeping::Model),
-            Kind::Deployment => (served(engine.clone()).await, Keeping::Shop),
+        let (store, keeping, serving) = match kind {
+            Kind::Embedded => (Store::embedded(engine.clone()), Keeping::Model, None),
+            Kind::Deployment => {
+                let (store, serving) = served(engine.clone()).await;
+                (store, Keeping::Shop, Some(serving))
+            }
         };
         if kind == Kind::Embedded {
             add_hook(&store);
         }
         let settings = commerce::Settings { shipping_fee_minor: 390, ..settings(&store, keeping, hand) };
-        House { shop: Shop::with(store, "shop", settings), engine }
+        House { shop: Shop::with(store, "shop", settings), engine, serving }
     }
 
     /// Closes the store as a process that ends does.
-    fn close(self) {
+    async fn close(self) {
         drop(self.shop);
+        if let Some(serving) = self.serving {
+            serving.stop().await;
+        }
         self.engine.close().unwrap();
     }
 }
@@ -342,7 +349,7 @@ async fn a_bad_day(kind: Kind, orders: u64) {
     for part in 0..2 {
         crowd(&house.shop, &provider, &hand, orders / 2, &mut dice).await;
         if part == 0 {
-            house.close();
+            house.close().await;
             house = House::open(kind, folder.path(), &hand).await;
         }
     }
@@ -368,5 +375,5 @@ async fn a_bad_day(kind: Kind, orders: u64) {
     assert_eq!(verdict.money_out, books.values().map(|books| books.refunded + books.reversed).sum::<i64>());
     assert_eq!(verdict.refunding, 0);
     assert!(verdict.money_out > 0);
-    house.close();
+    house.close().await;
 }

@@ -6,9 +6,12 @@ use commerce::{Address, Keeping, Line, MODEL, Money, NewProduct, NewSku, NewUser
 use model::keep::Keeper;
 use model::keep::embedded::ModelHook;
 use model::problem::Sources;
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use store::Store;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use wire::{Config, Listen, Server};
 
 pub(crate) const SECRET: &[u8] = b"a secret between the shop and the provider";
@@ -116,10 +119,30 @@ pub(crate) async fn reconciled(shop: &Shop) {
 }
 
 /// A store on a deployment, through the official driver: our own server on an engine, which knows nothing of the model.
-pub(crate) async fn served(engine: engine::Engine) -> Store {
+pub(crate) async fn served(engine: engine::Engine) -> (Store, Serving) {
     let listen = vec![Listen::Tcp { host: "127.0.0.1".to_owned(), port: 0 }];
     let server = Server::bind(Config { listen, ..Config::default() }, engine).await.unwrap();
     let Some(wire::Address::Tcp(address)) = server.addresses().into_iter().next() else { panic!("a TCP address") };
-    tokio::spawn(server.serve(std::future::pending()));
-    Store::connect(&format!("mongodb://{address}/?replicaSet=sheaf")).await.unwrap()
+    let (stop, stopped) = oneshot::channel();
+    let until = async {
+        if stopped.await.is_err() {
+            pending::<()>().await;
+        }
+    };
+    let server = tokio::spawn(server.serve(until));
+    let store = Store::connect(&format!("mongodb://{address}/?replicaSet=sheaf")).await.unwrap();
+    (store, Serving { stop, server })
+}
+
+/// A server at work, for as long as the test runs unless it is stopped.
+pub(crate) struct Serving {
+    stop: oneshot::Sender<()>,
+    server: JoinHandle<()>,
+}
+
+impl Serving {
+    pub(crate) async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.server.await.unwrap();
+    }
 }
