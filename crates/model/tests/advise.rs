@@ -230,9 +230,27 @@ fn the_other_samples_agree_with_what_they_declare() {
     assert_eq!(chosen(&social, "post.author"), Design::Live);
     let blog = sample("blog");
     assert_eq!(chosen(&blog, "comment.articleId -> article"), Design::Recent { keep: 10 });
-    let chat = sample("chat");
-    assert!(matches!(chosen(&chat, "message.conversationId -> conversation"), Design::Bucket { items: 30, .. }));
+    sample("chat");
     sample("metrics");
+}
+
+#[test]
+fn many_small_children_that_are_read_by_the_page_are_packed() {
+    let text = r#"
+entity conversation {
+  expect count=2_000_000 growth="5_000/day"
+  bucket chunks of=message by=conversationId order=sentAt items=30 bytes=65536 { fields text sentAt }
+}
+entity message {
+  expect count=600_000_000 growth="2_000_000/day" size=200
+  ref conversationId to=conversation on-delete=cascade required { expect typical=300 max=2_000_000 growth="1_000/day" }
+  field text string required size=110
+  field sentAt date required increasing
+}
+query "a page" on=message rate="5_000/s" { equal conversationId; range sentAt; sort "-sentAt"; limit 30 }
+"#;
+    let advice = advise(&model(text), &Thresholds::default(), TODAY);
+    assert!(matches!(chosen(&advice, "message.conversationId -> conversation"), Design::Bucket { items: 30, .. }));
 }
 
 #[test]

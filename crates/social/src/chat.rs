@@ -12,13 +12,19 @@
 //!
 //! Appending is one guarded update of the open chunk. One that is full is sealed, after which nobody appends to it, so that
 //! its count is final and the next chunk's first number with it; of several who make that chunk, its id lets one.
-//! Messages are never taken out of a chunk: a recalled one stays as an empty place. A chunk gets its end of life when the
-//! next one is there, so that the newest is never missing and numbers are never given twice.
+//! Messages are never taken out of a chunk: a recalled one stays as an empty place. A chunk gets its end of life together
+//! with its successor, so that the newest is never missing and numbers are never given twice.
+//!
+//! A message may carry a key of its sender's, and one key is one message. Whoever appends reads the newest chunk, then looks
+//! the key up, then appends to that chunk unless it holds the key. A message of the key in an older chunk was found, because
+//! a chunk is sealed before the next one is made; one in the same chunk is in the way; one in a newer chunk means that this
+//! one is sealed, and the append begins again.
 
 use crate::error::{Error, Result};
 use crate::friend::pair;
 use crate::id::{Id, Page, PageRequest, Time};
 use crate::network::{CONVERSATIONS, MESSAGE_CHUNKS, Network};
+use crate::once::OnceKey;
 use crate::read;
 use crate::updates::Change;
 use crate::user::Card;
@@ -149,6 +155,18 @@ impl Network {
     /// # Errors
     /// [`Error::UnknownUser`], [`Error::Blocked`], [`Error::Invalid`].
     pub async fn begin_group(&self, user: Id, title: &str, others: &[Id]) -> Result<Id> {
+        self.begin_group_keyed(user, title, others, None).await
+    }
+
+    /// Begins a conversation of several once: the same call with the same key gives the one that is there.
+    ///
+    /// # Errors
+    /// As [`Network::begin_group`].
+    pub async fn begin_group_once(&self, user: Id, title: &str, others: &[Id], key: &str) -> Result<Id> {
+        self.begin_group_keyed(user, title, others, Some(OnceKey::new(user, key)?)).await
+    }
+
+    async fn begin_group_keyed(&self, user: Id, title: &str, others: &[Id], once: Option<OnceKey>) -> Result<Id> {
         let mut all: Vec<Id> = vec![user];
         for other in others {
             if !all.contains(other) {
@@ -159,10 +177,7 @@ impl Network {
             let message = format!("at most {MAX_MEMBERS} members and {} characters of title", crate::user::MAX_NAME);
             return Err(Error::Invalid(message));
         }
-        let known = self.cards(&all).await?;
-        if let Some(missing) = all.iter().find(|id| !known.contains_key(id)) {
-            return Err(Error::UnknownUser(*missing));
-        }
+        self.all_present(&all).await?;
         if !self.blocked_of(user, &all).await?.is_empty() {
             return Err(Error::Blocked);
         }
@@ -171,8 +186,16 @@ impl Network {
         let conversation = doc! {
             "_id": id, "title": title, "members": members, "createdAt": Time::now(), "lastAt": Time::now(),
         };
-        self.collection(CONVERSATIONS).insert_one(conversation, None).await?;
-        Ok(id)
+        let (network, key) = (self.clone(), once.clone());
+        let done = self.transact(move |session| {
+            let (network, conversation, key) = (network.clone(), conversation.clone(), key.clone());
+            Box::pin(async move {
+                network.collection(CONVERSATIONS).insert_one(conversation, Some(&mut *session)).await?;
+                network.note_key(key.as_ref(), id, session).await?;
+                Ok((id, ()))
+            })
+        });
+        Ok(self.made(once, done.await).await?.0)
     }
 
     /// Adds a member to a group; the new one sees what is said from now on. Whether it is new.
@@ -206,6 +229,10 @@ impl Network {
         if self.conversation_of(user, conversation).await?.contains_key("pair") {
             return Err(Error::NotAllowed("leave a conversation between two"));
         }
+        self.leave_group(user, conversation).await
+    }
+
+    pub(crate) async fn leave_group(&self, user: Id, conversation: Id) -> Result<()> {
         let pull = doc! { "$pull": { "members": { "userId": user } } };
         let group = doc! { "_id": conversation };
         self.collection(CONVERSATIONS).update_one(group, pull, Update::default(), None).await?;
@@ -251,13 +278,26 @@ impl Network {
     /// # Errors
     /// [`Error::UnknownConversation`], [`Error::Blocked`], [`Error::Invalid`].
     pub async fn send(&self, user: Id, conversation: Id, text: &str) -> Result<i64> {
+        self.send_keyed(user, conversation, text, None).await
+    }
+
+    /// Sends a message once: sending again with the same key gives the number of the message that is there, whatever became
+    /// of the first call.
+    ///
+    /// # Errors
+    /// As [`Network::send`]; [`Error::Invalid`] for a key that is empty or longer than [`crate::MAX_KEY`] bytes.
+    pub async fn send_once(&self, user: Id, conversation: Id, text: &str, key: &str) -> Result<i64> {
+        self.send_keyed(user, conversation, text, Some(OnceKey::new(user, key)?)).await
+    }
+
+    async fn send_keyed(&self, user: Id, conversation: Id, text: &str, once: Option<OnceKey>) -> Result<i64> {
         check_text(text)?;
         let found = self.conversation_of(user, conversation).await?;
         let members: Vec<_> = read::documents(&found, "members").map(|member| read::id(member, "userId")).collect();
         if found.contains_key("pair") && !self.blocked_of(user, &members).await?.is_empty() {
             return Err(Error::Blocked);
         }
-        let number = self.append(user, conversation, text).await?;
+        let number = self.append(user, conversation, text, once.as_ref().map(OnceKey::as_str)).await?;
         let after = doc! { "$max": { "lastAt": Time::now(), "members.$[own].read": number } };
         let own = Update { array_filters: vec![doc! { "own.userId": user }], ..Update::default() };
         self.collection(CONVERSATIONS).update_one(doc! { "_id": conversation }, after, own, None).await?;
@@ -267,64 +307,105 @@ impl Network {
         Ok(number)
     }
 
-    /// Puts a message behind the last one.
-    async fn append(&self, user: Id, conversation: Id, text: &str) -> Result<i64> {
-        let (chunks, size) = (self.collection(MESSAGE_CHUNKS), size_of(text));
-        let entry = doc! { "s": user, "t": text, "at": Time::now() };
-        let begin = |first: i64| {
-            doc! {
-                "_id": key(conversation, first), "count": 1_i64, "bytes": size, "sealed": false,
-                "messages": [entry.clone()],
-            }
-        };
+    /// Puts a message behind the last one, unless there is one of its key; gives the message's number.
+    async fn append(&self, user: Id, conversation: Id, text: &str, once: Option<&str>) -> Result<i64> {
+        let mut entry = doc! { "s": user, "t": text, "at": Time::now() };
+        if let Some(once) = once {
+            entry.insert("k", once);
+        }
         for _ in 0..APPEND_TRIES {
             let newest = self.newest_chunk(conversation).await?;
-            let (first, before) = match &newest {
+            if let Some(number) = self.number_of(conversation, once).await? {
+                return Ok(number);
+            }
+            let (next, before) = match &newest {
                 None => (1, None),
                 Some(chunk) if chunk.get_bool("sealed").unwrap_or_default() => {
                     (first_of(chunk) + read::number(chunk, "count"), Some(first_of(chunk)))
                 }
-                Some(chunk) => {
-                    let id = doc! { "_id": key(conversation, first_of(chunk)), "sealed": false };
-                    let mut room = id.clone();
-                    room.insert("count", doc! { "$lt": CHUNK_ITEMS });
-                    room.insert("bytes", doc! { "$lte": CHUNK_BYTES - size });
-                    let push =
-                        doc! { "$push": { "messages": entry.clone() }, "$inc": { "count": 1_i64, "bytes": size } };
-                    let count = FindOneAndUpdate {
-                        after: true,
-                        projection: Some(doc! { "count": 1 }),
-                        ..FindOneAndUpdate::default()
-                    };
-                    if let Some(after) = chunks.find_one_and_update(room, push, count, None).await? {
-                        return Ok(first_of(chunk) + read::number(&after, "count") - 1);
-                    }
-                    chunks.update_one(id, doc! { "$set": { "sealed": true } }, Update::default(), None).await?;
-                    continue;
-                }
+                Some(open) => match self.append_to(conversation, first_of(open), &entry, once).await? {
+                    Some(number) => return Ok(number),
+                    None => continue,
+                },
             };
-            match chunks.insert_one(begin(first), None).await {
-                Ok(()) => {
-                    if let Some(before) = before {
-                        self.set_end_of_life(conversation, before).await?;
-                    }
-                    return Ok(first);
-                }
-                Err(error) if error.is_duplicate_key() => {}
-                Err(error) => return Err(error.into()),
+            if self.begin_chunk(conversation, next, &entry, before).await? {
+                return Ok(next);
             }
         }
         Err(Error::Changed)
     }
 
-    /// A chunk that has a successor ends when its messages have been kept long enough.
-    async fn set_end_of_life(&self, conversation: Id, first: i64) -> Result<()> {
-        let Some(keep) = self.settings.keep_messages else { return Ok(()) };
-        let end = Time::from_timestamp_ms(Time::now().timestamp_ms() + keep.as_millis() as i64);
-        let set = doc! { "$set": { "expireAt": end } };
-        let chunk = doc! { "_id": key(conversation, first) };
-        self.collection(MESSAGE_CHUNKS).update_one(chunk, set, Update::default(), None).await?;
-        Ok(())
+    /// Puts a message into an open chunk, unless one of its key is there; seals the chunk if it is full.
+    async fn append_to(
+        &self,
+        conversation: Id,
+        first: i64,
+        entry: &Document,
+        once: Option<&str>,
+    ) -> Result<Option<i64>> {
+        let (chunks, size) = (self.collection(MESSAGE_CHUNKS), size_of(entry.get_str("t").unwrap_or_default()));
+        let mut room = doc! {
+            "_id": key(conversation, first), "sealed": false,
+            "count": { "$lt": CHUNK_ITEMS }, "bytes": { "$lte": CHUNK_BYTES - size },
+        };
+        if let Some(once) = once {
+            room.insert("messages.k", doc! { "$ne": once });
+        }
+        let push = doc! { "$push": { "messages": entry.clone() }, "$inc": { "count": 1_i64, "bytes": size } };
+        let count =
+            FindOneAndUpdate { after: true, projection: Some(doc! { "count": 1 }), ..FindOneAndUpdate::default() };
+        if let Some(after) = chunks.find_one_and_update(room, push, count, None).await? {
+            return Ok(Some(first + read::number(&after, "count") - 1));
+        }
+        let full = doc! {
+            "_id": key(conversation, first), "sealed": false,
+            "$or": [{ "count": { "$gte": CHUNK_ITEMS } }, { "bytes": { "$gt": CHUNK_BYTES - size } }],
+        };
+        chunks.update_one(full, doc! { "$set": { "sealed": true } }, Update::default(), None).await?;
+        Ok(None)
+    }
+
+    /// The number of the message of a key.
+    async fn number_of(&self, conversation: Id, once: Option<&str>) -> Result<Option<i64>> {
+        let Some(once) = once else { return Ok(None) };
+        let holding = doc! { "_id.c": conversation, "messages.k": once };
+        let Some(chunk) = self.collection(MESSAGE_CHUNKS).find_one(holding, None).await? else { return Ok(None) };
+        let place =
+            read::documents(&chunk, "messages").position(|entry| entry.get_str("k").is_ok_and(|key| key == once));
+        Ok(place.map(|place| first_of(&chunk) + place as i64))
+    }
+
+    /// Makes a chunk of one message, unless another was faster. The chunk before it ends when its messages have been kept
+    /// long enough, from now on: none of them is newer.
+    async fn begin_chunk(&self, conversation: Id, first: i64, entry: &Document, before: Option<i64>) -> Result<bool> {
+        let chunk = doc! {
+            "_id": key(conversation, first), "count": 1_i64, "bytes": size_of(entry.get_str("t").unwrap_or_default()),
+            "sealed": false, "messages": [entry.clone()],
+        };
+        let begun = match (self.settings.keep_messages, before) {
+            (Some(keep), Some(before)) => {
+                let network = self.clone();
+                self.transact(move |session| {
+                    let (network, chunk) = (network.clone(), chunk.clone());
+                    Box::pin(async move {
+                        let chunks = network.collection(MESSAGE_CHUNKS);
+                        chunks.insert_one(chunk, Some(&mut *session)).await?;
+                        let end = Time::from_timestamp_ms(Time::now().timestamp_ms() + keep.as_millis() as i64);
+                        let set = doc! { "$set": { "expireAt": end } };
+                        let old = doc! { "_id": key(conversation, before) };
+                        chunks.update_one(old, set, Update::default(), Some(session)).await?;
+                        Ok(())
+                    })
+                })
+                .await
+            }
+            _ => self.collection(MESSAGE_CHUNKS).insert_one(chunk, None).await.map_err(Error::from),
+        };
+        match begun {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_duplicate_key() => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// A page of messages, newest first, for a member: those before the page's cursor, or the last ones.
@@ -442,20 +523,8 @@ impl Network {
     /// # Errors
     /// [`Error::InvalidCursor`].
     pub async fn conversations(&self, user: Id, page: &PageRequest) -> Result<Page<Conversation>> {
-        let mut filter = doc! { "members.userId": user };
-        if let Some(after) = &page.after {
-            let wrong = || Error::InvalidCursor(after.clone());
-            let (at, id) = after.split_once('-').ok_or_else(wrong)?;
-            let at = Time::from_timestamp_ms(at.parse().map_err(|_| wrong())?);
-            let id: Id = id.parse().map_err(|_| wrong())?;
-            filter.insert("$or", vec![doc! { "lastAt": { "$lt": at } }, doc! { "lastAt": at, "_id": { "$lt": id } }]);
-        }
-        let sort = Some(doc! { "lastAt": -1, "_id": -1 });
-        let find = Find { sort, limit: page.size() as i64 + 1, ..Find::default() };
-        let found = self.collection(CONVERSATIONS).find(filter, find, None).await?;
-        let cursor =
-            |found: &Document| format!("{}-{}", read::time(found, "lastAt").timestamp_ms(), read::id(found, "_id"));
-        let found = Page::cut(found, page.size(), cursor);
+        let mine = doc! { "members.userId": user };
+        let found = self.latest_first(CONVERSATIONS, mine, "lastAt", None, page).await?;
         Ok(Page { items: self.with_members(user, &found.items).await?, next: found.next })
     }
 

@@ -6,9 +6,10 @@
 use crate::error::{Error, Result};
 use crate::id::{Id, Page, PageRequest, Time};
 use crate::network::{COMMENTS, Network, POSTS};
-use crate::notification::Event;
+use crate::notification::{Event, Told};
+use crate::once::OnceKey;
 use crate::read;
-use crate::user::Card;
+use crate::user::{Card, card};
 use bson::{Bson, Document, doc};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -46,40 +47,84 @@ impl Network {
     /// # Errors
     /// [`Error::UnknownPost`], [`Error::UnknownComment`], [`Error::TooDeep`], [`Error::Invalid`].
     pub async fn comment(&self, user: Id, post: Id, text: &str, parent: Option<Id>) -> Result<Comment> {
+        self.comment_keyed(user, post, text, parent, None).await
+    }
+
+    /// Comments once: the same call with the same key gives the comment that is there.
+    ///
+    /// # Errors
+    /// As [`Network::comment`]; [`Error::UnknownComment`] if the key's comment has been deleted.
+    pub async fn comment_once(&self, user: Id, post: Id, text: &str, parent: Option<Id>, key: &str) -> Result<Comment> {
+        self.comment_keyed(user, post, text, parent, Some(OnceKey::new(user, key)?)).await
+    }
+
+    async fn comment_keyed(
+        &self,
+        user: Id,
+        post: Id,
+        text: &str,
+        parent: Option<Id>,
+        once: Option<OnceKey>,
+    ) -> Result<Comment> {
         if text.trim().is_empty() || text.chars().count() > MAX_COMMENT {
             return Err(Error::Invalid(format!("a comment has 1 to {MAX_COMMENT} characters")));
         }
         let author = read::id(&self.visible_post(user, post).await?, "authorId");
-        let card = self.cards(&[user]).await?.remove(&user).ok_or(Error::UnknownUser(user))?;
-        let (network, text, name) = (self.clone(), text.to_owned(), card.username.clone());
-        let (document, above) = self
-            .transact(move |session| {
-                let (network, text, name) = (network.clone(), text.clone(), name.clone());
-                Box::pin(async move {
-                    let mut comment = doc! {
-                        "_id": Id::new(), "postId": post, "authorId": user, "authorName": name, "text": text,
-                        "createdAt": Time::now(), "parentId": Bson::Null, "ancestors": [], "depth": 0_i64,
-                        "replyCount": 0_i64,
-                    };
-                    let above = match parent {
-                        Some(parent) => Some(network.reply_to(parent, post, &mut comment, session).await?),
-                        None => None,
-                    };
-                    network.collection(COMMENTS).insert_one(comment.clone(), Some(&mut *session)).await?;
-                    network.adjust(POSTS, post, "commentCount", 1, Some(&mut *session)).await?;
-                    network.refresh_latest(post, session).await?;
-                    Ok((comment, above))
-                })
+        let card = card(&self.user(user, None).await?);
+        let draft = doc! {
+            "postId": post, "authorId": user, "authorName": &card.username, "text": text, "parentId": Bson::Null,
+            "ancestors": [], "depth": 0_i64, "replyCount": 0_i64,
+        };
+        let (network, key) = (self.clone(), once.clone());
+        let done = self.transact(move |session| {
+            let (network, mut comment, key) = (network.clone(), draft.clone(), key.clone());
+            Box::pin(async move {
+                let id = Id::new();
+                comment.extend(doc! { "_id": id, "createdAt": Time::now() });
+                network.note_key(key.as_ref(), id, session).await?;
+                let told = network.comment_in(&mut comment, author, parent, session).await?;
+                Ok((id, (comment, told)))
             })
-            .await?;
-        let id = read::id(&document, "_id");
-        if let Some(above) = above {
-            self.notify(above, Event::Reply, user, id).await?;
+        });
+        match self.made(once, done.await).await? {
+            (_, Some((comment, told))) => {
+                for told in told {
+                    self.tell(told).await?;
+                }
+                Ok(show(&comment, card))
+            }
+            (id, None) => {
+                let comment = self.collection(COMMENTS).find_one(doc! { "_id": id }, None).await?;
+                Ok(show(&comment.ok_or(Error::UnknownComment(id))?, card))
+            }
         }
-        if above != Some(author) {
-            self.notify(author, Event::Comment, user, id).await?;
-        }
-        Ok(show(&document, card))
+    }
+
+    /// Writes a comment and what it moves elsewhere; gives whom to tell what.
+    async fn comment_in(
+        &self,
+        comment: &mut Document,
+        author: Id,
+        parent: Option<Id>,
+        session: &mut Session,
+    ) -> Result<[Told; 2]> {
+        let (id, post, user) = (read::id(comment, "_id"), read::id(comment, "postId"), read::id(comment, "authorId"));
+        let above = match parent {
+            Some(parent) => Some(self.reply_to(parent, post, comment, session).await?),
+            None => None,
+        };
+        self.collection(COMMENTS).insert_one(comment.clone(), Some(&mut *session)).await?;
+        self.adjust(POSTS, post, "commentCount", 1, Some(&mut *session)).await?;
+        self.refresh_latest(post, session).await?;
+        let reply = match above {
+            Some(above) => self.note(above, Event::Reply, user, id, session).await?,
+            None => None,
+        };
+        let on_post = match above {
+            Some(above) if above == author => None,
+            _ => self.note(author, Event::Comment, user, id, session).await?,
+        };
+        Ok([reply, on_post])
     }
 
     /// Hangs a comment below its parent; gives the parent's author.
@@ -102,7 +147,7 @@ impl Network {
     }
 
     /// The newest comments on the post itself, unless the model layer keeps them.
-    async fn refresh_latest(&self, post: Id, session: &mut Session) -> Result<()> {
+    pub(crate) async fn refresh_latest(&self, post: Id, session: &mut Session) -> Result<()> {
         if self.kept() {
             return Ok(());
         }
@@ -123,16 +168,29 @@ impl Network {
     /// # Errors
     /// [`Error::UnknownComment`], [`Error::NotAllowed`].
     pub async fn delete_comment(&self, user: Id, comment: Id) -> Result<u64> {
-        let found = self.collection(COMMENTS).find_one(doc! { "_id": comment }, None).await?;
-        let found = found.ok_or(Error::UnknownComment(comment))?;
-        let post = read::id(&found, "postId");
-        let on = self.visible_post(user, post).await.map_err(|_| Error::UnknownComment(comment))?;
+        let found = self.known_comment(comment).await?;
+        let on = match self.visible_post(user, read::id(&found, "postId")).await {
+            Err(Error::UnknownPost(_)) => return Err(Error::UnknownComment(comment)),
+            on => on?,
+        };
         if read::id(&found, "authorId") != user && read::id(&on, "authorId") != user {
             return Err(Error::NotAllowed("delete the comment of another user"));
         }
-        let (network, parent) = (self.clone(), read::optional_id(&found, "parentId"));
+        self.delete_thread(&found, None).await
+    }
+
+    pub(crate) async fn known_comment(&self, comment: Id) -> Result<Document> {
+        let found = self.collection(COMMENTS).find_one(doc! { "_id": comment }, None).await?;
+        found.ok_or(Error::UnknownComment(comment))
+    }
+
+    /// Deletes a comment with its replies; gives how many went. `logged` goes into the log of its author's operations.
+    pub(crate) async fn delete_thread(&self, found: &Document, logged: Option<String>) -> Result<u64> {
+        let (comment, post) = (read::id(found, "_id"), read::id(found, "postId"));
+        let (network, parent) = (self.clone(), read::optional_id(found, "parentId"));
+        let author = read::id(found, "authorId");
         self.transact(move |session| {
-            let network = network.clone();
+            let (network, logged) = (network.clone(), logged.clone());
             Box::pin(async move {
                 let comments = network.collection(COMMENTS);
                 if comments.delete_one(doc! { "_id": comment }, Some(&mut *session)).await? == 0 {
@@ -145,6 +203,9 @@ impl Network {
                     comments.update_one(parent, count, Update::default(), Some(&mut *session)).await?;
                 }
                 network.adjust(POSTS, post, "commentCount", -(gone as i64), Some(&mut *session)).await?;
+                if let Some(detail) = logged {
+                    network.note_operation(author, "commentRemoved", &detail, Some(&mut *session)).await?;
+                }
                 network.refresh_latest(post, session).await?;
                 Ok(gone)
             })

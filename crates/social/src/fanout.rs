@@ -49,7 +49,8 @@ pub struct Worked {
 }
 
 impl Network {
-    /// Does what waits in the background, at most so many steps: posts to their readers, new names to their copies.
+    /// Does what waits in the background, at most so many steps: posts to their readers, new names to their copies, what is
+    /// left of users who left.
     ///
     /// # Errors
     /// A store that fails; nothing is lost, call it again.
@@ -58,7 +59,8 @@ impl Network {
         while worked.steps < steps {
             let pushed = self.fan_out_step().await?;
             let renamed = self.rename_step().await?;
-            if pushed.is_none() && !renamed {
+            let departed = self.departure_step().await?;
+            if pushed.is_none() && !renamed && !departed {
                 break;
             }
             worked.pushed += pushed.unwrap_or_default();

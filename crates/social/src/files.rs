@@ -266,7 +266,7 @@ impl Network {
     }
 
     /// Takes a file away from its readers and leaves its chunks to be collected.
-    async fn retire_file(&self, id: Id, session: &mut store::Session) -> Result<()> {
+    pub(crate) async fn retire_file(&self, id: Id, session: &mut store::Session) -> Result<()> {
         self.collection(FILES).delete_one(doc! { "_id": id }, Some(&mut *session)).await?;
         let note = doc! { "_id": id, "collected": true, "touchedAt": Time::now() };
         self.collection(UPLOADS).insert_one(note, Some(session)).await?;

@@ -7,12 +7,13 @@
 //! | `active`, delivery `push` | yes | finds the followee's posts in the inbox |
 //! | `blocked` | no | none; stands while one of the two blocks the other, so that nobody can follow |
 //!
-//! A follow is one insert: the unique key decides every race, and a blocked edge is in its way.
+//! A follow is one insert, in one transaction with its notification: the unique key decides every race, and a blocked edge
+//! is in its way.
 
 use crate::error::{Error, Result};
 use crate::id::{Id, Page, PageRequest, Time};
 use crate::network::{FOLLOWS, Network, RACES, USERS};
-use crate::notification::Event;
+use crate::notification::{Event, Told};
 use crate::read;
 use crate::user::Card;
 use bson::{Document, doc};
@@ -58,8 +59,8 @@ impl Network {
         self.two_users(follower, followee).await?;
         for _ in 0..RACES {
             match self.insert_follow(follower, followee).await {
-                Ok(()) => {
-                    self.notify(followee, Event::Follow, follower, follower).await?;
+                Ok(told) => {
+                    self.tell(told).await?;
                     return Ok(true);
                 }
                 Err(error) if error.is_duplicate_key() => {}
@@ -75,18 +76,19 @@ impl Network {
         Err(Error::Changed)
     }
 
-    async fn insert_follow(&self, follower: Id, followee: Id) -> Result<()> {
+    async fn insert_follow(&self, follower: Id, followee: Id) -> Result<Told> {
         let network = self.clone();
-        self.atomically(move |mut session| {
+        self.transact(move |session| {
             let network = network.clone();
             Box::pin(async move {
                 let edge = doc! {
                     "_id": Id::new(), "followerId": follower, "followeeId": followee, "status": "active",
                     "delivery": "pull", "followedAt": Time::now(),
                 };
-                network.collection(FOLLOWS).insert_one(edge, session.as_deref_mut()).await?;
-                network.adjust(USERS, follower, "followingCount", 1, session.as_deref_mut()).await?;
-                network.adjust(USERS, followee, "followerCount", 1, session).await
+                network.collection(FOLLOWS).insert_one(edge, Some(&mut *session)).await?;
+                network.adjust(USERS, follower, "followingCount", 1, Some(&mut *session)).await?;
+                network.adjust(USERS, followee, "followerCount", 1, Some(&mut *session)).await?;
+                network.note(followee, Event::Follow, follower, follower, session).await
             })
         })
         .await

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::follow::Related;
 use crate::id::{Id, Page, PageRequest, Time};
 use crate::network::{FRIENDS, Network, PAIRS, RACES, USERS};
-use crate::notification::Event;
+use crate::notification::{Event, Told};
 use crate::read;
 use crate::user::Card;
 use bson::{Document, doc};
@@ -53,10 +53,7 @@ impl Network {
         self.two_users(from, to).await?;
         for _ in 0..RACES {
             match self.put_request(from, to).await {
-                Ok(()) => {
-                    self.notify(to, Event::FriendRequest, from, from).await?;
-                    return Ok(());
-                }
+                Ok(told) => return self.tell(told).await,
                 Err(error) if error.is_duplicate_key() => {}
                 Err(error) => return Err(error),
             }
@@ -75,7 +72,7 @@ impl Network {
     }
 
     /// Makes the pair's state `pending`; a duplicate key if it may not become that.
-    async fn put_request(&self, from: Id, to: Id) -> Result<()> {
+    async fn put_request(&self, from: Id, to: Id) -> Result<Told> {
         let now = Time::now();
         let expires =
             Time::from_timestamp_ms(now.timestamp_ms() + self.settings.request_expires_after.as_millis() as i64);
@@ -93,9 +90,16 @@ impl Network {
             },
             "$inc": { "turn": 1 },
         };
-        let upsert = Update { upsert: true, ..Update::default() };
-        self.collection(PAIRS).update_one(free, state, upsert, None).await?;
-        Ok(())
+        let network = self.clone();
+        self.transact(move |session| {
+            let (network, free, state) = (network.clone(), free.clone(), state.clone());
+            Box::pin(async move {
+                let upsert = Update { upsert: true, ..Update::default() };
+                network.collection(PAIRS).update_one(free, state, upsert, Some(&mut *session)).await?;
+                network.note(to, Event::FriendRequest, from, from, session).await
+            })
+        })
+        .await
     }
 
     /// Accepts an open request: the two are friends.
@@ -104,15 +108,15 @@ impl Network {
     /// [`Error::NoPendingRequest`].
     pub async fn accept_friend(&self, user: Id, from: Id) -> Result<()> {
         let network = self.clone();
-        self.transact(move |session| {
+        let told = self.transact(move |session| {
             let network = network.clone();
             Box::pin(async move {
                 network.decide(user, from, "accepted", Some(&mut *session)).await?;
-                network.make_friends(user, from, session).await
+                network.make_friends(user, from, session).await?;
+                network.note(from, Event::FriendAccepted, user, user, session).await
             })
-        })
-        .await?;
-        self.notify(from, Event::FriendAccepted, user, user).await
+        });
+        self.tell(told.await?).await
     }
 
     async fn make_friends(&self, one: Id, other: Id, session: &mut Session) -> Result<()> {

@@ -1,6 +1,6 @@
 //! A social network on a store: follows, friendships, blocks, posts, feeds, likes, comments, notifications.
 //!
-//! The documents are those of `models/social`. All of it works alike on the engine in this process, where the model layer
+//! The documents are those of `models/social` and `models/chat`. All of it works alike on the engine in this process, where the model layer
 //! keeps counts and copies in each write, and on a MongoDB deployment, where the network does it in each write's transaction.
 //!
 //! ```
@@ -32,15 +32,20 @@
 //! | the feed | `feed` |
 //! | conversations and messages | `chat` |
 //! | files | `files` |
-//! | what users did, readings of machines | `operations`, `metrics` |
+//! | doing a thing once | `once` |
+//! | what moderators take down, users who leave for good | `moderation`, `departure` |
+//! | what users did, readings and logs of machines | `operations`, `metrics` |
+//! | articles with comments, in a database of their own | `blog` |
 //! | likes, comments, notifications, live updates | `like`, `comment`, `notification`, `updates` |
 //!
 //! Background work ([`Network::run`], or [`Network::work`] step by step) takes posts to inboxes and new names to their
 //! copies. Nothing is lost while it doesn't run; only inboxes stay behind.
 
 mod block;
+mod blog;
 mod chat;
 mod comment;
+mod departure;
 mod error;
 mod fanout;
 mod feed;
@@ -51,9 +56,11 @@ mod id;
 mod inbox;
 mod like;
 mod metrics;
+mod moderation;
 mod mutual;
 mod network;
 mod notification;
+mod once;
 mod operations;
 mod post;
 mod read;
@@ -61,6 +68,7 @@ mod settings;
 mod updates;
 mod user;
 
+pub use blog::{Article, Author, BLOG_MODEL, Blog, MAX_BODY, MAX_TAGS, NewArticle, Of, Remark};
 pub use chat::{CHUNK_BYTES, CHUNK_ITEMS, Conversation, MAX_MEMBERS, MAX_MESSAGE, Message};
 pub use comment::{Comment, MAX_COMMENT};
 pub use error::{Error, Result};
@@ -69,10 +77,11 @@ pub use files::{Access, FILE_CHUNK, File, MAX_FILE, NewFile, Upload};
 pub use follow::{MAX_ASKED, Related, Standing};
 pub use friend::FriendRequest;
 pub use id::{Id, MAX_PAGE, Page, PageRequest, Time};
-pub use metrics::{MAX_READINGS, Metrics, Reading, Unit, Window};
+pub use metrics::{Level, LogLine, LogWindow, MAX_LINE, MAX_READINGS, Metrics, Reading, Server, Unit, Window};
 pub use mutual::{Circle, Suggestion};
 pub use network::{MODEL, Network};
 pub use notification::{Event, Notification};
+pub use once::MAX_KEY;
 pub use operations::{MAX_DETAIL, Operation};
 pub use post::{Edit, MAX_CONTENT, MAX_IMAGES, NewPost, Post, PostChange, Visibility};
 pub use settings::{Assignment, AuthorNames, Keeping, Settings};

@@ -14,23 +14,25 @@ impl Network {
     /// A user likes a post; liking twice is once. Whether it is new.
     ///
     /// # Errors
-    /// [`crate::Error::UnknownPost`].
+    /// [`crate::Error::UnknownPost`], [`crate::Error::UnknownUser`].
     pub async fn like(&self, user: Id, post: Id) -> Result<bool> {
+        self.user(user, None).await?;
         let author = read::id(&self.visible_post(user, post).await?, "authorId");
         let network = self.clone();
-        let liked = self.atomically(move |mut session| {
+        let liked = self.transact(move |session| {
             let network = network.clone();
             Box::pin(async move {
                 let like = doc! { "_id": Id::new(), "postId": post, "userId": user, "createdAt": Time::now() };
-                network.collection(LIKES).insert_one(like, session.as_deref_mut()).await?;
-                network.adjust(POSTS, post, "likeCount", 1, session).await
+                network.collection(LIKES).insert_one(like, Some(&mut *session)).await?;
+                network.adjust(POSTS, post, "likeCount", 1, Some(&mut *session)).await?;
+                network.note(author, Event::Like, user, post, session).await
             })
         });
         match liked.await {
             Err(error) if error.is_duplicate_key() => Ok(false),
             Err(error) => Err(error),
-            Ok(()) => {
-                self.notify(author, Event::Like, user, post).await?;
+            Ok(told) => {
+                self.tell(told).await?;
                 Ok(true)
             }
         }

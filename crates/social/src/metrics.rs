@@ -1,20 +1,39 @@
-//! Readings of machines over time, and what they come to by window.
+//! Readings and logs of machines over time, and what they come to by window.
 //!
-//! The documents are those of `models/metrics`: a time-series collection by the machine, with an end of life.
+//! The documents are those of `models/metrics`: time-series collections by the machine, with an end of life. What windows
+//! come to is computed from them when it is asked for, over the machine's and the time's range alone.
 
 use crate::error::{Error, Result};
-use crate::id::Time;
+use crate::id::{MAX_PAGE, Time};
 use crate::read;
 use bson::{Bson, Document, doc};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use store::{Aggregate, Collection, Index, Store};
+use store::{Aggregate, Collection, Find, Index, Store, Update};
 
-/// The most readings of one call.
+/// The longest line of a log, in characters.
+pub const MAX_LINE: usize = 2_000;
+
+/// The most readings, or lines, of one call.
 pub const MAX_READINGS: usize = 10_000;
 
 /// The most windows of one answer.
 const MAX_WINDOWS: i64 = 5_000;
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Server {
+    /// Its id.
+    pub id: String,
+    /// Its name in the network, which no other has.
+    pub host: String,
+    /// Where it stands.
+    pub region: String,
+}
+
+fn server(found: &Document) -> Server {
+    Server { id: read::text(found, "_id"), host: read::text(found, "host"), region: read::text(found, "region") }
+}
 
 /// How a machine was at a moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +50,57 @@ pub struct Reading {
     pub disk_free: i64,
 }
 
+/// How much a line of a log matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Level {
+    /// For whoever looks for a fault.
+    Debug,
+    /// What went as it should.
+    Info,
+    /// What may become a fault.
+    Warning,
+    /// A fault.
+    Error,
+}
+
+impl Level {
+    const ALL: [Level; 4] = [Level::Debug, Level::Info, Level::Warning, Level::Error];
+
+    fn name(self) -> &'static str {
+        match self {
+            Level::Debug => "debug",
+            Level::Info => "info",
+            Level::Warning => "warning",
+            Level::Error => "error",
+        }
+    }
+}
+
+/// A line of a machine's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// The machine.
+    pub server: String,
+    /// When.
+    pub at: Time,
+    /// How much it matters.
+    pub level: Level,
+    /// What it says.
+    pub message: String,
+}
+
+/// How many lines of a level a window has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogWindow {
+    /// When it begins.
+    pub at: Time,
+    /// The level.
+    pub level: Level,
+    /// How many.
+    pub lines: i64,
+}
+
 /// How long a window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,6 +111,16 @@ pub enum Unit {
     Hour,
     /// A day, in UTC.
     Day,
+}
+
+impl Unit {
+    fn name(self) -> &'static str {
+        match self {
+            Unit::Minute => "minute",
+            Unit::Hour => "hour",
+            Unit::Day => "day",
+        }
+    }
 }
 
 /// What the readings of a window come to.
@@ -60,33 +140,74 @@ pub struct Window {
     pub least_disk_free: i64,
 }
 
-/// Readings in one database of a store.
+/// Readings and logs in one database of a store.
 #[derive(Clone)]
 pub struct Metrics {
+    servers: Collection,
     readings: Collection,
+    logs: Collection,
 }
 
 impl Metrics {
-    /// The readings in a database.
+    /// The readings and logs in a database.
     pub fn new(store: &Store, database: &str) -> Metrics {
-        Metrics { readings: store.collection(database, "readings") }
+        let collection = |name: &str| store.collection(database, name);
+        Metrics { servers: collection("servers"), readings: collection("readings"), logs: collection("logs") }
     }
 
-    /// Creates the collection: a time series whose readings end after a time, unless it is there.
+    /// Creates the collections, unless they are there: time series whose measurements end after a time.
     ///
     /// # Errors
     /// A store that fails or has no time series.
     pub async fn ensure(&self, keep: Duration) -> Result<()> {
-        let options = doc! {
-            "timeseries": { "timeField": "timestamp", "metaField": "serverId", "granularity": "minutes" },
-            "expireAfterSeconds": keep.as_secs() as i64,
-        };
-        match self.readings.create(options).await {
-            Err(error) if error.code != Some(48) => return Err(error.into()),
-            _ => {}
+        for (series, granularity) in [(&self.readings, "minutes"), (&self.logs, "seconds")] {
+            let options = doc! {
+                "timeseries": { "timeField": "timestamp", "metaField": "serverId", "granularity": granularity },
+                "expireAfterSeconds": keep.as_secs() as i64,
+            };
+            match series.create(options).await {
+                Err(error) if error.code != Some(48) => return Err(error.into()),
+                _ => {}
+            }
+            series.create_indexes(vec![Index::new(doc! { "serverId": 1, "timestamp": 1 })]).await?;
         }
-        let index = Index::new(doc! { "serverId": 1, "timestamp": 1 });
-        Ok(self.readings.create_indexes(vec![index]).await?)
+        let indexes = vec![Index::unique(doc! { "host": 1 }), Index::new(doc! { "region": 1, "_id": 1 })];
+        Ok(self.servers.create_indexes(indexes).await?)
+    }
+
+    /// Notes a machine, or what is new of it.
+    ///
+    /// # Errors
+    /// [`Error::NameTaken`] if another machine has the host's name.
+    pub async fn put_server(&self, server: &Server) -> Result<()> {
+        let facts = doc! { "$set": { "host": &server.host, "region": &server.region } };
+        let upsert = Update { upsert: true, ..Update::default() };
+        match self.servers.update_one(doc! { "_id": &server.id }, facts, upsert, None).await {
+            Err(error) if error.is_duplicate_key() => Err(Error::NameTaken(server.host.clone())),
+            done => Ok(done.map(|_| ())?),
+        }
+    }
+
+    /// The machine of a host's name.
+    ///
+    /// # Errors
+    /// A store that fails.
+    pub async fn server_by_host(&self, host: &str) -> Result<Option<Server>> {
+        Ok(self.servers.find_one(doc! { "host": host }, None).await?.as_ref().map(server))
+    }
+
+    /// The machines of a region by their ids, after one of them.
+    ///
+    /// # Errors
+    /// A store that fails.
+    pub async fn servers(&self, region: &str, after: Option<&str>, limit: u32) -> Result<Vec<Server>> {
+        let mut filter = doc! { "region": region };
+        if let Some(after) = after {
+            filter.insert("_id", doc! { "$gt": after });
+        }
+        let limit = i64::from(limit.clamp(1, MAX_PAGE));
+        let page = Find { sort: Some(doc! { "_id": 1 }), limit, ..Find::default() };
+        Ok(self.servers.find(filter, page, None).await?.iter().map(server).collect())
     }
 
     /// Notes readings.
@@ -111,15 +232,10 @@ impl Metrics {
     /// # Errors
     /// A store that fails.
     pub async fn windows(&self, server: &str, from: Time, to: Time, unit: Unit) -> Result<Vec<Window>> {
-        let unit = match unit {
-            Unit::Minute => "minute",
-            Unit::Hour => "hour",
-            Unit::Day => "day",
-        };
         let pipeline = vec![
             doc! { "$match": { "serverId": server, "timestamp": { "$gte": from, "$lt": to } } },
             doc! { "$group": {
-                "_id": { "$dateTrunc": { "date": "$timestamp", "unit": unit } },
+                "_id": { "$dateTrunc": { "date": "$timestamp", "unit": unit.name() } },
                 "readings": { "$sum": 1_i64 },
                 "cpu": { "$avg": "$cpu" },
                 "highestCpu": { "$max": "$cpu" },
@@ -141,4 +257,67 @@ impl Metrics {
         };
         Ok(found.iter().map(window).collect())
     }
+
+    /// Notes lines of logs.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for too many, or one that is too long.
+    pub async fn log(&self, lines: &[LogLine]) -> Result<()> {
+        if lines.len() > MAX_READINGS || lines.iter().any(|line| line.message.chars().count() > MAX_LINE) {
+            return Err(Error::Invalid(format!("at most {MAX_READINGS} lines at once, of {MAX_LINE} characters")));
+        }
+        let document = |line: &LogLine| {
+            doc! {
+                "timestamp": line.at, "serverId": &line.server, "level": line.level.name(), "message": &line.message,
+            }
+        };
+        Ok(self.logs.insert_many(lines.iter().map(document).collect(), None).await?)
+    }
+
+    /// The newest lines of a machine's log in a time, the newest first.
+    ///
+    /// # Errors
+    /// A store that fails.
+    pub async fn lines(&self, server: &str, from: Time, to: Time, limit: u32) -> Result<Vec<LogLine>> {
+        let filter = doc! { "serverId": server, "timestamp": { "$gte": from, "$lt": to } };
+        let page = Find {
+            sort: Some(doc! { "timestamp": -1 }),
+            limit: i64::from(limit.clamp(1, MAX_PAGE)),
+            ..Find::default()
+        };
+        let found = self.logs.find(filter, page, None).await?;
+        let line = |found: &Document| LogLine {
+            server: read::text(found, "serverId"),
+            at: read::time(found, "timestamp"),
+            level: level(found.get_str("level").unwrap_or_default()),
+            message: read::text(found, "message"),
+        };
+        Ok(found.iter().map(line).collect())
+    }
+
+    /// How many lines of each level a machine's log has, window by window, the oldest first.
+    ///
+    /// # Errors
+    /// A store that fails.
+    pub async fn log_windows(&self, server: &str, from: Time, to: Time, unit: Unit) -> Result<Vec<LogWindow>> {
+        let window = doc! { "$dateTrunc": { "date": "$timestamp", "unit": unit.name() } };
+        let pipeline = vec![
+            doc! { "$match": { "serverId": server, "timestamp": { "$gte": from, "$lt": to } } },
+            doc! { "$group": { "_id": { "at": window, "level": "$level" }, "lines": { "$sum": 1_i64 } } },
+            doc! { "$sort": { "_id": 1 } },
+            doc! { "$limit": MAX_WINDOWS },
+        ];
+        let found = self.logs.aggregate(pipeline, Aggregate::default(), None).await?.collect(None).await?;
+        let window = |found: &Document| {
+            let key = found.get_document("_id").ok()?;
+            let level = level(key.get_str("level").unwrap_or_default());
+            Some(LogWindow { at: read::time(key, "at"), level, lines: read::number(found, "lines") })
+        };
+        Ok(found.iter().filter_map(window).collect())
+    }
+}
+
+/// The level of a name.
+fn level(name: &str) -> Level {
+    Level::ALL.into_iter().find(|level| level.name() == name).unwrap_or(Level::Info)
 }

@@ -1,7 +1,9 @@
 //! The network: its collections, their indexes, and how its writes are made one.
 
 use crate::error::{Error, Result};
-use crate::id::Id;
+use crate::id::{Id, Page, PageRequest, Time};
+use crate::once::KEEP_KEYS;
+use crate::read;
 use crate::settings::{Keeping, Settings};
 use crate::updates::Hub;
 use bson::{Document, doc};
@@ -9,8 +11,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{BoxFuture, Collection, Find, Index, Session, Store, Update};
 
-/// The model of the network's documents, as it stands in `models/social`.
-pub const MODEL: &str = include_str!("../../../models/social/social.sheaf.kdl");
+/// The model of the network's documents, as it stands in `models/social` and `models/chat`: names and texts of its files.
+pub const MODEL: [(&str, &str); 2] = [
+    ("social.sheaf.kdl", include_str!("../../../models/social/social.sheaf.kdl")),
+    ("chat.sheaf.kdl", include_str!("../../../models/chat/chat.sheaf.kdl")),
+];
 
 pub(crate) const USERS: &str = "users";
 pub(crate) const FOLLOWS: &str = "follows";
@@ -32,6 +37,8 @@ pub(crate) const FILES: &str = "fs.files";
 pub(crate) const FILE_CHUNKS: &str = "fs.chunks";
 pub(crate) const UPLOADS: &str = "fs.uploads";
 pub(crate) const OPERATIONS: &str = "operations";
+pub(crate) const ONCE_KEYS: &str = "onceKeys";
+pub(crate) const DEPARTURES: &str = "departures";
 
 /// How often a write is tried again that met a duplicate key which was gone when looked at.
 pub(crate) const RACES: usize = 16;
@@ -50,6 +57,7 @@ fn indexes() -> Vec<(&'static str, Document, bool)> {
         (BLOCKS, doc! { "blockedId": 1 }, false),
         (MUTES, doc! { "userId": 1, "mutedId": 1 }, true),
         (MUTES, doc! { "userId": 1, "_id": -1 }, false),
+        (MUTES, doc! { "mutedId": 1 }, false),
         (FRIENDS, doc! { "fromUserId": 1, "toUserId": 1 }, true),
         (FRIENDS, doc! { "fromUserId": 1, "_id": -1 }, false),
         (PAIRS, doc! { "toUserId": 1, "status": 1, "requestId": -1 }, false),
@@ -60,6 +68,7 @@ fn indexes() -> Vec<(&'static str, Document, bool)> {
         (COMMENTS, doc! { "postId": 1, "_id": -1 }, false),
         (COMMENTS, doc! { "postId": 1, "parentId": 1, "_id": 1 }, false),
         (COMMENTS, doc! { "ancestors": 1 }, false),
+        (COMMENTS, doc! { "authorId": 1, "_id": -1 }, false),
         (LIKES, doc! { "postId": 1, "userId": 1 }, true),
         (LIKES, doc! { "postId": 1, "_id": -1 }, false),
         (LIKES, doc! { "userId": 1, "_id": -1 }, false),
@@ -69,10 +78,25 @@ fn indexes() -> Vec<(&'static str, Document, bool)> {
         (NOTIFICATIONS, doc! { "ownerId": 1, "key": 1 }, true),
         (CONVERSATIONS, doc! { "members.userId": 1, "lastAt": -1, "_id": -1 }, false),
         (FILES, doc! { "filename": 1, "uploadDate": 1 }, false),
+        (FILES, doc! { "metadata.ownerId": 1, "filename": 1 }, false),
         (FILE_CHUNKS, doc! { "files_id": 1, "n": 1 }, true),
         (UPLOADS, doc! { "touchedAt": 1 }, false),
         (OPERATIONS, doc! { "userId": 1, "_id": -1 }, false),
     ]
+}
+
+/// Adds the hook that keeps a model, given by names and texts of its files, to an embedded store.
+pub(crate) fn keep(store: &Store, database: &str, files: &[(&str, &str)]) -> Result<()> {
+    let engine = store.engine().ok_or_else(|| store::Error::new(115, "a deployment has no write hooks"))?;
+    let mut sources = model::problem::Sources::default();
+    for (name, text) in files {
+        sources.push((*name).to_owned(), (*text).to_owned());
+    }
+    let checked = model::parse(sources).map_err(|problems| store::Error::new(9, format!("{problems:?}")))?;
+    let keeper = model::keep::Keeper::new(&checked.model);
+    let keeper = keeper.map_err(|error| store::Error::new(9, error.to_string()))?;
+    engine.add_hook(Arc::new(model::keep::embedded::ModelHook::new(keeper, database)));
+    Ok(())
 }
 
 /// A social network in one database of a store. Clones are the same network.
@@ -102,14 +126,12 @@ impl Network {
     /// # Errors
     /// A deployment, which has no hooks.
     pub fn keep_model(store: &Store, database: &str) -> Result<()> {
-        let engine = store.engine().ok_or_else(|| store::Error::new(115, "a deployment has no write hooks"))?;
-        let mut sources = model::problem::Sources::default();
-        sources.push("social.sheaf.kdl".to_owned(), MODEL.to_owned());
-        let checked = model::parse(sources).map_err(|problems| store::Error::new(9, format!("{problems:?}")))?;
-        let keeper = model::keep::Keeper::new(&checked.model);
-        let keeper = keeper.map_err(|error| store::Error::new(9, error.to_string()))?;
-        engine.add_hook(Arc::new(model::keep::embedded::ModelHook::new(keeper, database)));
-        Ok(())
+        keep(store, database, &MODEL)
+    }
+
+    /// Where its documents are.
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 
     /// How it behaves.
@@ -138,8 +160,13 @@ impl Network {
         }
         let pairs = doc! { "unique": true, "partialFilterExpression": { "pair": { "$exists": true } } };
         all.entry(CONVERSATIONS).or_default().push(Index { keys: doc! { "pair": 1 }, options: pairs });
+        let keyed = doc! { "partialFilterExpression": { "messages.k": { "$exists": true } } };
+        let keys = doc! { "_id.c": 1, "messages.k": 1 };
+        all.entry(MESSAGE_CHUNKS).or_default().push(Index { keys, options: keyed });
         let end = doc! { "expireAfterSeconds": 0 };
         all.entry(MESSAGE_CHUNKS).or_default().push(Index { keys: doc! { "expireAt": 1 }, options: end });
+        let old = doc! { "expireAfterSeconds": KEEP_KEYS.as_secs() as i64 };
+        all.entry(ONCE_KEYS).or_default().push(Index { keys: doc! { "at": 1 }, options: old });
         for (collection, indexes) in all {
             self.collection(collection).create_indexes(indexes).await?;
         }
@@ -221,5 +248,29 @@ impl Network {
         }
         let page = Find { sort: Some(doc! { "_id": -1 }), limit: limit as i64, ..Find::default() };
         Ok(self.collection(collection).find(filter, page, None).await?)
+    }
+
+    /// A page of documents by a filter, those with the latest time in a field first.
+    pub(crate) async fn latest_first(
+        &self,
+        collection: &str,
+        mut filter: Document,
+        field: &str,
+        projection: Option<Document>,
+        page: &PageRequest,
+    ) -> Result<Page<Document>> {
+        if let Some(after) = &page.after {
+            let wrong = || Error::InvalidCursor(after.clone());
+            let (at, id) = after.split_once('-').ok_or_else(wrong)?;
+            let at = Time::from_timestamp_ms(at.parse().map_err(|_| wrong())?);
+            let id: Id = id.parse().map_err(|_| wrong())?;
+            filter.insert("$or", vec![doc! { field: { "$lt": at } }, doc! { field: at, "_id": { "$lt": id } }]);
+        }
+        let sort = Some(doc! { field: -1, "_id": -1 });
+        let find = Find { sort, projection, limit: page.size() as i64 + 1, ..Find::default() };
+        let found = self.collection(collection).find(filter, find, None).await?;
+        let cursor =
+            |found: &Document| format!("{}-{}", read::time(found, field).timestamp_ms(), read::id(found, "_id"));
+        Ok(Page::cut(found, page.size(), cursor))
     }
 }

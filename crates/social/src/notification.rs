@@ -1,17 +1,21 @@
 //! Notifications: a capped inbox of what happened to a user.
 //!
 //! A notification has a key made of what happened, who did it and to what, unique for its owner: doing something again (a
-//! retry, a second like after an unlike) notifies once.
+//! retry, a second like after an unlike) notifies once. It is written in the transaction of what it is about, so that no
+//! kill comes between the two; only then its owner is told.
 
 use crate::error::Result;
 use crate::id::{Id, Page, PageRequest, Time};
-use crate::network::{NOTIFICATIONS, Network};
+use crate::network::{MUTES, NOTIFICATIONS, Network};
 use crate::read;
 use crate::updates;
 use crate::user::Card;
 use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
-use store::{Find, Update};
+use store::{Find, Session, Update};
+
+/// What a user is to be told once the transaction is through.
+pub(crate) type Told = Option<(Id, updates::Change)>;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,21 +73,33 @@ pub struct Notification {
 }
 
 impl Network {
-    /// Notes an event for a user, unless it is the user's own or of somebody muted.
-    pub(crate) async fn notify(&self, owner: Id, event: Event, from: Id, subject: Id) -> Result<()> {
-        if owner == from || !self.muted_of(owner, &[from]).await?.is_empty() {
-            return Ok(());
+    /// Notes an event for a user, unless it is the user's own or of somebody muted; gives what to [`tell`](Self::tell).
+    pub(crate) async fn note(
+        &self,
+        owner: Id,
+        event: Event,
+        from: Id,
+        subject: Id,
+        session: &mut Session,
+    ) -> Result<Told> {
+        let mute = doc! { "userId": owner, "mutedId": from };
+        if owner == from || self.collection(MUTES).find_one(mute, Some(&mut *session)).await?.is_some() {
+            return Ok(None);
         }
         let id = Id::new();
-        let note = doc! {
-            "_id": id, "ownerId": owner, "key": format!("{}:{subject}:{from}", event.name()), "event": event.name(),
-            "fromUserId": from, "subject": subject, "at": Time::now(), "read": false,
-        };
-        match self.collection(NOTIFICATIONS).insert_one(note, None).await {
-            Err(error) if error.is_duplicate_key() => return Ok(()),
-            done => done?,
-        };
-        self.hub.send(owner, updates::Change::Notification { id, event, from, subject });
+        let key = doc! { "ownerId": owner, "key": format!("{}:{subject}:{from}", event.name()) };
+        let note = doc! { "$setOnInsert": {
+            "_id": id, "event": event.name(), "fromUserId": from, "subject": subject, "at": Time::now(), "read": false,
+        } };
+        let upsert = Update { upsert: true, ..Update::default() };
+        let done = self.collection(NOTIFICATIONS).update_one(key, note, upsert, Some(session)).await?;
+        Ok(done.upserted.map(|_| (owner, updates::Change::Notification { id, event, from, subject })))
+    }
+
+    /// Tells a user what was noted.
+    pub(crate) async fn tell(&self, told: Told) -> Result<()> {
+        let Some((owner, change)) = told else { return Ok(()) };
+        self.hub.send(owner, change);
         self.trim_notifications(owner).await
     }
 

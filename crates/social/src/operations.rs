@@ -6,6 +6,7 @@ use crate::network::{Network, OPERATIONS};
 use crate::read;
 use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
+use store::Session;
 
 /// The longest description, in characters.
 pub const MAX_DETAIL: usize = 500;
@@ -34,9 +35,20 @@ impl Network {
                 "an action has 1 to 50 bytes, its detail at most {MAX_DETAIL} characters"
             )));
         }
-        let id = Id::new();
+        self.note_operation(user, action, detail, None).await
+    }
+
+    /// Notes what a user did, or what was done to what is the user's; a detail that is too long is cut.
+    pub(crate) async fn note_operation(
+        &self,
+        user: Id,
+        action: &str,
+        detail: &str,
+        session: Option<&mut Session>,
+    ) -> Result<Id> {
+        let (id, detail) = (Id::new(), detail.chars().take(MAX_DETAIL).collect::<String>());
         let entry = doc! { "_id": id, "userId": user, "action": action, "detail": detail, "at": Time::now() };
-        self.collection(OPERATIONS).insert_one(entry, None).await?;
+        self.collection(OPERATIONS).insert_one(entry, session).await?;
         Ok(id)
     }
 

@@ -13,6 +13,7 @@
 use crate::error::{Error, Result};
 use crate::id::{Id, Page, PageRequest, Time};
 use crate::network::{FAN_OUTS, FOLLOWS, Network, POSTS, RACES, USERS};
+use crate::once::OnceKey;
 use crate::read;
 use crate::settings::AuthorNames;
 use crate::user::Card;
@@ -156,13 +157,29 @@ impl Network {
     /// # Errors
     /// [`Error::UnknownUser`], [`Error::Invalid`].
     pub async fn post(&self, author: Id, post: &NewPost) -> Result<Id> {
+        self.post_keyed(author, post, None).await
+    }
+
+    /// Posts once: the same call with the same key gives the post that is there.
+    ///
+    /// # Errors
+    /// As [`Network::post`].
+    pub async fn post_once(&self, author: Id, post: &NewPost, key: &str) -> Result<Id> {
+        self.post_keyed(author, post, Some(OnceKey::new(author, key)?)).await
+    }
+
+    async fn post_keyed(&self, author: Id, post: &NewPost, once: Option<OnceKey>) -> Result<Id> {
         post.check()?;
-        let (network, post) = (self.clone(), post.clone());
-        self.transact(move |session| {
-            let (network, post) = (network.clone(), post.clone());
-            Box::pin(async move { network.post_in(author, &post, session).await })
-        })
-        .await
+        let (network, post, key) = (self.clone(), post.clone(), once.clone());
+        let done = self.transact(move |session| {
+            let (network, post, key) = (network.clone(), post.clone(), key.clone());
+            Box::pin(async move {
+                let id = network.post_in(author, &post, session).await?;
+                network.note_key(key.as_ref(), id, session).await?;
+                Ok((id, ()))
+            })
+        });
+        Ok(self.made(once, done.await).await?.0)
     }
 
     async fn post_in(&self, author: Id, post: &NewPost, session: &mut Session) -> Result<Id> {
@@ -327,21 +344,25 @@ impl Network {
     /// [`Error::UnknownPost`], [`Error::NotAllowed`].
     pub async fn delete_post(&self, author: Id, id: Id) -> Result<()> {
         self.own_post(author, id).await?;
+        if self.bury_post(author, id, "published").await? { Ok(()) } else { Err(Error::UnknownPost(id)) }
+    }
+
+    /// Leaves a tombstone of a post that has a status; whether it had.
+    pub(crate) async fn bury_post(&self, author: Id, id: Id, status: &'static str) -> Result<bool> {
         let network = self.clone();
         self.atomically(move |mut session| {
             let network = network.clone();
             Box::pin(async move {
-                let guard = doc! { "_id": id, "authorId": author, "status": "published" };
+                let guard = doc! { "_id": id, "authorId": author, "status": status };
                 let tombstone = doc! {
                     "$set": { "status": "deleted", "content": "", "images": [], "deletedAt": Time::now() },
-                    "$unset": { "history": "" },
+                    "$unset": { "history": "", "hiddenBy": "", "hiddenWhy": "", "hiddenAt": "" },
                 };
                 let posts = network.collection(POSTS);
                 let done = posts.update_one(guard, tombstone, Update::default(), session.as_deref_mut()).await?;
-                if done.matched == 0 {
-                    return Err(Error::UnknownPost(id));
-                }
-                network.adjust(USERS, author, "postCount", -1, session).await
+                let counted = if status == "published" { done.matched as i64 } else { 0 };
+                network.adjust(USERS, author, "postCount", -counted, session).await?;
+                Ok(done.matched == 1)
             })
         })
         .await

@@ -64,6 +64,9 @@ pub struct Settings {
     pub request_expires_after: Duration,
     /// The notifications that a user keeps.
     pub notifications: usize,
+    /// How long what is on its way may still arrive when a user has left; after that what is the user's is looked for once
+    /// more.
+    pub departure_settles: Duration,
     /// How long messages are kept; for good without it.
     pub keep_messages: Option<Duration>,
 }
@@ -86,6 +89,7 @@ impl Settings {
             reply_depth: 5,
             request_expires_after: Duration::from_secs(30 * 24 * 3600),
             notifications: 200,
+            departure_settles: Duration::from_secs(120),
             keep_messages: None,
         }
     }

@@ -6,7 +6,7 @@ use crate::network::{Network, POSTS, RENAMES, USERS};
 use crate::read;
 use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use store::{Find, Session, Update};
 
 /// The longest name, in characters.
@@ -115,7 +115,8 @@ impl Network {
     /// # Errors
     /// A store that fails.
     pub async fn user_by_name(&self, name: &str) -> Result<Option<Card>> {
-        let user = self.collection(USERS).find_one(doc! { "username": name }, None).await?;
+        let user = doc! { "username": name, "leftAt": { "$exists": false } };
+        let user = self.collection(USERS).find_one(user, None).await?;
         Ok(user.as_ref().map(card))
     }
 
@@ -144,25 +145,20 @@ impl Network {
             Box::pin(async move {
                 let users = network.collection(USERS);
                 let update = doc! { "$set": set };
-                let done =
-                    users.update_one(doc! { "_id": id }, update, Update::default(), session.as_deref_mut()).await?;
+                let user = doc! { "_id": id, "leftAt": { "$exists": false } };
+                let done = users.update_one(user, update, Update::default(), session.as_deref_mut()).await?;
                 if done.matched == 0 {
                     return Err(Error::UnknownUser(id));
                 }
-                if !network.kept() {
-                    let note = doc! { "$inc": { "turn": 1 } };
-                    let upsert = Update { upsert: true, ..Update::default() };
-                    network.collection(RENAMES).update_one(doc! { "_id": id }, note, upsert, session).await?;
-                }
-                Ok(())
+                network.note_rename(id, session).await
             })
         });
         changed.await.map_err(|error| taken(error, change.username.as_deref().unwrap_or_default()))
     }
 
-    /// A user's document.
+    /// A user's document, unless the user has left.
     pub(crate) async fn user(&self, id: Id, session: Option<&mut Session>) -> Result<Document> {
-        let user = self.collection(USERS).find_one(doc! { "_id": id }, session).await?;
+        let user = self.collection(USERS).find_one(doc! { "_id": id, "leftAt": { "$exists": false } }, session).await?;
         user.ok_or(Error::UnknownUser(id))
     }
 
@@ -171,14 +167,33 @@ impl Network {
         if one == other {
             return Err(Error::SelfRelation);
         }
-        let found = self.cards(&[one, other]).await?;
-        match [one, other].into_iter().find(|id| !found.contains_key(id)) {
-            Some(missing) => Err(Error::UnknownUser(missing)),
+        self.all_present(&[one, other]).await
+    }
+
+    /// Refuses unless all of some users are there and have not left.
+    pub(crate) async fn all_present(&self, ids: &[Id]) -> Result<()> {
+        let page = Find { projection: Some(doc! { "_id": 1 }), ..Find::default() };
+        let present = doc! { "_id": { "$in": ids.to_vec() }, "leftAt": { "$exists": false } };
+        let users = self.collection(USERS).find(present, page, None).await?;
+        let found: HashSet<_> = users.iter().map(|user| read::id(user, "_id")).collect();
+        match ids.iter().find(|id| !found.contains(id)) {
+            Some(missing) => Err(Error::UnknownUser(*missing)),
             None => Ok(()),
         }
     }
 
-    /// Users by their ids.
+    /// Has the copies of a user's name brought up to date, unless the model layer does that.
+    pub(crate) async fn note_rename(&self, id: Id, session: Option<&mut Session>) -> Result<()> {
+        if self.kept() {
+            return Ok(());
+        }
+        let note = doc! { "$inc": { "turn": 1 } };
+        let upsert = Update { upsert: true, ..Update::default() };
+        self.collection(RENAMES).update_one(doc! { "_id": id }, note, upsert, session).await?;
+        Ok(())
+    }
+
+    /// Users by their ids, those who have left too.
     ///
     /// # Errors
     /// A store that fails.
@@ -199,7 +214,8 @@ impl Network {
         let renames = self.collection(RENAMES);
         let Some(note) = renames.find_one(doc! {}, None).await? else { return Ok(false) };
         let (id, turn) = (read::id(&note, "_id"), note.get("turn").cloned());
-        let user = self.user(id, None).await?;
+        let named = |user: Option<Document>| user.ok_or(Error::UnknownUser(id));
+        let user = named(self.collection(USERS).find_one(doc! { "_id": id }, None).await?)?;
         let author = doc! { "username": read::text(&user, "username"), "avatar": read::text(&user, "avatar") };
         let stale = doc! { "authorId": id, "author": { "$ne": author.clone() } };
         let page = Find { projection: Some(doc! { "_id": 1 }), limit: RENAME_BATCH, ..Find::default() };
@@ -216,7 +232,8 @@ impl Network {
             let (network, ids) = (network.clone(), ids.clone());
             Box::pin(async move {
                 // Noting the turn keeps a newer name out until this batch is through.
-                let user = network.user(id, Some(&mut *session)).await?;
+                let user = network.collection(USERS).find_one(doc! { "_id": id }, Some(&mut *session)).await?;
+                let user = user.ok_or(Error::UnknownUser(id))?;
                 let touch = doc! { "$inc": { "copied": 1 } };
                 let renames = network.collection(RENAMES);
                 renames.update_one(doc! { "_id": id }, touch, Update::default(), Some(&mut *session)).await?;

@@ -5,13 +5,13 @@
 mod common;
 
 use common::{KEEPINGS, network, users};
-use social::{CHUNK_ITEMS, Change, Error, PageRequest, Settings};
+use social::{CHUNK_ITEMS, Change, Error, Keeping, PageRequest, Settings};
 use std::collections::HashSet;
 use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn messages_of_many_at_once_get_numbers_without_gaps_in_one_order() {
-    let network = network(Settings::new(KEEPINGS[1])).await;
+    let network = network(Settings::new(Keeping::Service)).await;
     let ids = users(&network, ["a", "b", "c", "d"]).await;
     let group = network.begin_group(ids[0], "all", &ids).await.unwrap();
     let mut sending = JoinSet::new();
@@ -47,7 +47,7 @@ async fn messages_of_many_at_once_get_numbers_without_gaps_in_one_order() {
 
 #[tokio::test]
 async fn unread_counts_are_exact() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
         let [ada, bob, eve] = users(&network, ["ada", "bob", "eve"]).await;
         let talk = network.talk_to(ada, bob).await.unwrap();
@@ -73,7 +73,7 @@ async fn unread_counts_are_exact() {
 
 #[tokio::test]
 async fn a_new_member_sees_what_is_said_from_then_on() {
-    let network = network(Settings::new(KEEPINGS[1])).await;
+    let network = network(Settings::new(Keeping::Service)).await;
     let [ada, bob, eve] = users(&network, ["ada", "bob", "eve"]).await;
     let group = network.begin_group(ada, "us", &[bob]).await.unwrap();
     network.send(ada, group, "before").await.unwrap();
@@ -89,7 +89,7 @@ async fn a_new_member_sees_what_is_said_from_then_on() {
 
 #[tokio::test]
 async fn edited_and_recalled_messages_keep_their_place() {
-    let network = network(Settings::new(KEEPINGS[1])).await;
+    let network = network(Settings::new(Keeping::Service)).await;
     let [ada, bob] = users(&network, ["ada", "bob"]).await;
     let talk = network.talk_to(ada, bob).await.unwrap();
     let mut heard = network.updates(bob);
@@ -110,7 +110,7 @@ async fn edited_and_recalled_messages_keep_their_place() {
 
 #[tokio::test]
 async fn conversations_are_listed_by_their_newest_message() {
-    let network = network(Settings::new(KEEPINGS[1])).await;
+    let network = network(Settings::new(Keeping::Service)).await;
     let [ada, bob, eve, fay] = users(&network, ["ada", "bob", "eve", "fay"]).await;
     let mut talks = Vec::new();
     for other in [bob, eve, fay] {

@@ -66,7 +66,7 @@ async fn play(network: &Network, table: &str) {
 
 /// Plays a table with every way of keeping and of delivering.
 async fn everywhere(table: &str) {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         for assignment in ASSIGNMENTS {
             let network = network(small(keeping, assignment)).await;
             play(&network, table).await;
@@ -197,7 +197,7 @@ async fn friends_see_what_is_for_friends_and_nobody_what_is_private() {
 
 #[tokio::test]
 async fn a_new_name_shows_in_the_feed_unless_the_old_one_shall() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         for (names, expected) in [(AuthorNames::Live, "lady ada"), (AuthorNames::AsPosted, "ada")] {
             let settings = Settings { author_names: names, ..small(keeping, Assignment::PushAll) };
             let network = network(settings).await;
@@ -225,7 +225,7 @@ async fn a_new_name_shows_in_the_feed_unless_the_old_one_shall() {
 
 #[tokio::test]
 async fn an_idle_reader_is_skipped_and_finds_everything_on_coming_back() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let settings =
             Settings { idle_after: std::time::Duration::from_millis(20), ..small(keeping, Assignment::PushAll) };
         let network = network(settings).await;
@@ -256,7 +256,7 @@ async fn an_idle_reader_is_skipped_and_finds_everything_on_coming_back() {
 
 #[tokio::test]
 async fn pages_stay_while_posts_arrive() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(small(keeping, Assignment::PullAbove)).await;
         let [ada, eve] = common::users(&network, ["ada", "eve"]).await;
         network.follow(eve, ada).await.unwrap();

@@ -4,9 +4,9 @@
 
 mod common;
 
-use common::{KEEPINGS, network, users};
+use common::{network, users};
 use sha2::{Digest, Sha256};
-use social::{Access, Error, FILE_CHUNK, Id, Network, NewFile, Settings};
+use social::{Access, Error, FILE_CHUNK, Id, Keeping, Network, NewFile, Settings};
 use std::time::Duration;
 
 fn content(length: usize, seed: u8) -> Vec<u8> {
@@ -26,7 +26,7 @@ async fn put(network: &Network, owner: Id, name: &str, bytes: &[u8], access: Acc
 
 #[tokio::test]
 async fn five_mebibytes_are_21_chunks_and_every_range_reads() {
-    let network = network(Settings::new(KEEPINGS[1])).await;
+    let network = network(Settings::new(Keeping::Service)).await;
     let [ada] = users(&network, ["ada"]).await;
     let bytes = content(5_242_880, 1);
     let file = put(&network, ada, "a.png", &bytes, Access::Public).await;
@@ -42,7 +42,7 @@ async fn five_mebibytes_are_21_chunks_and_every_range_reads() {
 
 #[tokio::test]
 async fn an_upload_goes_on_after_a_break_and_nobody_sees_half_of_it() {
-    let network = network(Settings::new(KEEPINGS[1])).await;
+    let network = network(Settings::new(Keeping::Service)).await;
     let [ada, bob] = users(&network, ["ada", "bob"]).await;
     let bytes = content(700_000, 2);
     let upload = network.begin_upload(ada, &new("a.png", &bytes, Access::Public)).await.unwrap();
@@ -60,7 +60,7 @@ async fn an_upload_goes_on_after_a_break_and_nobody_sees_half_of_it() {
 
 #[tokio::test]
 async fn another_checksum_is_refused() {
-    let network = network(Settings::new(KEEPINGS[1])).await;
+    let network = network(Settings::new(Keeping::Service)).await;
     let [ada] = users(&network, ["ada"]).await;
     let upload = network.begin_upload(ada, &new("a.png", b"what was meant", Access::Public)).await.unwrap();
     network.append_upload(ada, upload.id, 0, b"what was sent!").await.unwrap();
@@ -70,7 +70,7 @@ async fn another_checksum_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_replaced_file_is_the_old_one_or_the_new_one() {
-    let network = network(Settings::new(KEEPINGS[1])).await;
+    let network = network(Settings::new(Keeping::Service)).await;
     let [ada] = users(&network, ["ada"]).await;
     put(&network, ada, "face.png", &content(600_000, 0), Access::Public).await;
     let reader = {
@@ -96,7 +96,7 @@ async fn a_replaced_file_is_the_old_one_or_the_new_one() {
 
 #[tokio::test]
 async fn abandoned_uploads_are_collected_and_permissions_hold() {
-    let network = network(Settings::new(KEEPINGS[1])).await;
+    let network = network(Settings::new(Keeping::Service)).await;
     let [ada, bob, eve] = users(&network, ["ada", "bob", "eve"]).await;
     let bytes = content(300_000, 3);
     let left = network.begin_upload(ada, &new("left.png", &bytes, Access::Owner)).await.unwrap();

@@ -5,12 +5,12 @@
 mod common;
 
 use common::{KEEPINGS, network, post, users};
-use social::{Error, Event, PageRequest, PostChange, Settings};
+use social::{Error, Event, Keeping, PageRequest, PostChange, Settings};
 use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn double_clicks_like_once_and_the_count_never_errs() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
         let ids = users(&network, ["a", "b", "c", "d"]).await;
         let liked = post(&network, ids[0], "like me").await;
@@ -37,7 +37,7 @@ async fn double_clicks_like_once_and_the_count_never_errs() {
 
 #[tokio::test]
 async fn the_latest_ten_comments_stand_on_the_post() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
         let [ada, bob] = users(&network, ["ada", "bob"]).await;
         let on = post(&network, ada, "say something").await;
@@ -59,7 +59,7 @@ async fn the_latest_ten_comments_stand_on_the_post() {
 
 #[tokio::test]
 async fn threads_nest_five_deep_and_go_with_their_root() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
         let [ada, bob, eve] = users(&network, ["ada", "bob", "eve"]).await;
         let on = post(&network, ada, "say something").await;
@@ -85,7 +85,7 @@ async fn threads_nest_five_deep_and_go_with_their_root() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn replies_and_the_deletion_of_their_thread_leave_no_orphan() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
         let [ada, bob] = users(&network, ["ada", "bob"]).await;
         let on = post(&network, ada, "say something").await;
@@ -112,7 +112,7 @@ async fn replies_and_the_deletion_of_their_thread_leave_no_orphan() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn edits_at_once_are_all_in_the_history_and_the_history_is_bounded() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
         let [ada, bob] = users(&network, ["ada", "bob"]).await;
         let edited = post(&network, ada, "v1").await;
@@ -140,7 +140,7 @@ async fn edits_at_once_are_all_in_the_history_and_the_history_is_bounded() {
 
 #[tokio::test]
 async fn what_happens_to_a_user_is_noted_once_and_bounded() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings { notifications: 20, ..Settings::new(keeping) }).await;
         let [ada, bob, eve] = users(&network, ["ada", "bob", "eve"]).await;
         let on = post(&network, ada, "hello").await;
@@ -173,7 +173,7 @@ async fn what_happens_to_a_user_is_noted_once_and_bounded() {
 
 #[tokio::test]
 async fn the_log_of_operations_shows_the_latest_ten() {
-    let network = network(Settings::new(KEEPINGS[1])).await;
+    let network = network(Settings::new(Keeping::Service)).await;
     let [ada, bob] = users(&network, ["ada", "bob"]).await;
     for number in 0..30 {
         network.log_operation(if number % 3 == 0 { bob } else { ada }, "login", &number.to_string()).await.unwrap();

@@ -21,7 +21,7 @@ async fn agree(network: &Network, user: Id) -> (i64, i64, i64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn following_twice_at_once_is_one_follow() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
         let [ada, bob] = users(&network, ["ada", "bob"]).await;
         let mut follows = JoinSet::new();
@@ -38,7 +38,7 @@ async fn following_twice_at_once_is_one_follow() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn counts_agree_after_follows_unfollows_and_blocks_at_once() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
         let ids = users(&network, ["a", "b", "c", "d"]).await;
         let mut work = JoinSet::new();
@@ -90,7 +90,7 @@ async fn counts_agree_after_follows_unfollows_and_blocks_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_who_ask_each_other_at_once_leave_one_request() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
         let [ada, bob] = users(&network, ["ada", "bob"]).await;
         let mut asks = JoinSet::new();
@@ -108,7 +108,7 @@ async fn two_who_ask_each_other_at_once_leave_one_request() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_accept_decline_and_withdraw_at_once_one_wins() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
         let [ada, bob] = users(&network, ["ada", "bob"]).await;
         for round in 0..8 {
@@ -130,7 +130,7 @@ async fn of_accept_decline_and_withdraw_at_once_one_wins() {
 
 #[tokio::test]
 async fn an_expired_request_is_void_and_may_be_asked_again() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let settings = Settings { request_expires_after: Duration::from_millis(30), ..Settings::new(keeping) };
         let network = network(settings).await;
         let [ada, bob] = users(&network, ["ada", "bob"]).await;
@@ -147,7 +147,7 @@ async fn an_expired_request_is_void_and_may_be_asked_again() {
 
 #[tokio::test]
 async fn a_block_ends_everything_and_its_end_brings_nothing_back() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
         let [ada, bob] = users(&network, ["ada", "bob"]).await;
         network.follow(ada, bob).await.unwrap();
@@ -172,7 +172,7 @@ async fn a_block_ends_everything_and_its_end_brings_nothing_back() {
 
 #[tokio::test]
 async fn lists_page_by_key_and_show_todays_names() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
         let [ada] = users(&network, ["ada"]).await;
         for number in 0..7 {
@@ -198,7 +198,7 @@ async fn lists_page_by_key_and_show_todays_names() {
 
 #[tokio::test]
 async fn common_friends_and_friends_of_friends() {
-    for keeping in KEEPINGS {
+    for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
         let [a, b, c, d, e] = users(&network, ["a", "b", "c", "d", "e"]).await;
         for (one, other) in [(a, b), (a, c), (b, d), (c, d), (c, e)] {

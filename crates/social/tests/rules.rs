@@ -18,7 +18,6 @@ use social::{
     Assignment, Error, Id, Keeping, Network, NewPost, PageRequest, PostChange, ProfileChange, Settings, Visibility,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::Store;
@@ -466,10 +465,22 @@ fn number(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-async fn open(folder: Option<&Path>, settings: &Settings) -> (Store, Network) {
+/// Where the network is.
+enum Place {
+    Memory,
+    Folder(tempfile::TempDir),
+    /// A deployment, by its URL.
+    Deployment(String),
+}
+
+async fn open(place: &Place, settings: &Settings) -> (Store, Network) {
     let mut tries = 0;
     let store = loop {
-        let opened = folder.map_or_else(Store::in_memory, Store::open);
+        let opened = match place {
+            Place::Memory => Store::in_memory(),
+            Place::Folder(folder) => Store::open(folder.path()),
+            Place::Deployment(url) => Store::connect(url).await,
+        };
         match opened {
             Ok(store) => break store,
             // Whoever was killed may hold the old store a moment longer.
@@ -501,11 +512,9 @@ fn workers(network: &Network, seed: u64) -> tokio::task::JoinHandle<()> {
     })
 }
 
-async fn play(settings: Settings, on_disk: bool, operations: usize) {
-    let folder = on_disk.then(|| tempfile::tempdir().unwrap());
-    let path = folder.as_ref().map(|folder| folder.path());
+async fn play(settings: Settings, place: Place, operations: usize) {
     let (threads, seed) = (number("SOCIAL_THREADS", 4), number("SOCIAL_SEED", 7) as u64);
-    let (mut store, mut network) = open(path, &settings).await;
+    let (mut store, mut network) = open(&place, &settings).await;
     let (mut ids, mut names) = (Vec::new(), Vec::new());
     for user in 0..USERS {
         names.push(format!("u{user}"));
@@ -542,10 +551,12 @@ async fn play(settings: Settings, on_disk: bool, operations: usize) {
         world.compare(if last { 100_000 } else { COMPARED }).await;
         reference = world.with(std::mem::take);
         drop(world);
-        if let (Some(path), 0) = (path, round % 4) {
-            store.engine().unwrap().clone().close().unwrap();
+        if round % 4 == 0 && !matches!(place, Place::Memory) {
+            if let Some(engine) = store.engine() {
+                engine.clone().close().unwrap();
+            }
             drop((store, network));
-            (store, network) = open(Some(path), &settings).await;
+            (store, network) = open(&place, &settings).await;
         }
     }
     let (rate, posts) = (operations as f64 / begun.elapsed().as_secs_f64(), reference.posts.len());
@@ -565,20 +576,27 @@ fn settings(keeping: Keeping, assignment: Assignment) -> Settings {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_model_layer_keeps_the_rules_with_threshold_crossings_and_reopening() {
-    play(settings(Keeping::Model, Assignment::PullAbove), true, number("SOCIAL_OPERATIONS", 2_000)).await;
+    let folder = Place::Folder(tempfile::tempdir().unwrap());
+    play(settings(Keeping::Model, Assignment::PullAbove), folder, number("SOCIAL_OPERATIONS", 2_000)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_service_keeps_the_rules_with_threshold_crossings() {
-    play(settings(Keeping::Service, Assignment::PullAbove), false, number("SOCIAL_OPERATIONS", 2_000)).await;
+    play(settings(Keeping::Service, Assignment::PullAbove), Place::Memory, number("SOCIAL_OPERATIONS", 2_000)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_opposite_assignment_gives_the_same_feeds() {
-    play(settings(Keeping::Model, Assignment::PullBelow), false, number("SOCIAL_OPERATIONS", 1_000)).await;
+    play(settings(Keeping::Model, Assignment::PullBelow), Place::Memory, number("SOCIAL_OPERATIONS", 1_000)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn pushing_to_everybody_gives_the_same_feeds() {
-    play(settings(Keeping::Model, Assignment::PushAll), false, number("SOCIAL_OPERATIONS", 1_000)).await;
+    play(settings(Keeping::Model, Assignment::PushAll), Place::Memory, number("SOCIAL_OPERATIONS", 1_000)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_rules_hold_on_a_deployment_through_the_driver() {
+    let deployment = Place::Deployment(common::deployment());
+    play(settings(Keeping::Service, Assignment::PullAbove), deployment, number("SOCIAL_OPERATIONS", 1_000)).await;
 }

@@ -13,12 +13,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use store::{Find, Store, Update};
 
-/// The models that the demo keeps, as they stand in `models/`.
+/// The shop's model, as it stands in `models/`.
 const SHOP: [(&str, &str); 2] = [
     ("catalogue.sheaf.kdl", include_str!("../../../../models/shop/catalogue.sheaf.kdl")),
     ("orders.sheaf.kdl", include_str!("../../../../models/shop/orders.sheaf.kdl")),
 ];
-const SOCIAL: [(&str, &str); 1] = [("social.sheaf.kdl", include_str!("../../../../models/social/social.sheaf.kdl"))];
 
 const BUYERS: usize = 200;
 const UNITS: i64 = 50;
@@ -68,7 +67,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
             (engine, Some(folder))
         }
     };
-    for (database, sources) in [("shop", &SHOP[..]), ("social", &SOCIAL[..])] {
+    for (database, sources) in [("shop", &SHOP[..]), ("social", &social::MODEL[..])] {
         active::activate(&engine, database, &parsed(sources)?).map_err(|error| Failure::Demo(error.to_string()))?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

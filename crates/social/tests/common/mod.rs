@@ -8,20 +8,60 @@
 )]
 
 use social::{Assignment, Id, Keeping, Network, NewPost, PageRequest, Settings};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use store::Store;
+use wire::{Address, Config, Listen, Server};
 
-/// Both ways of keeping counts and copies.
-pub const KEEPINGS: [Keeping; 2] = [Keeping::Model, Keeping::Service];
+/// Whether this is the test that plays all of this on a deployment.
+const ON_DEPLOYMENT: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"deployment");
 
-/// A network in memory.
+/// The ways of keeping counts and copies: both, where the store lets the model layer do it.
+pub const KEEPINGS: &[Keeping] = if ON_DEPLOYMENT { &[Keeping::Service] } else { &[Keeping::Model, Keeping::Service] };
+
+/// A network in memory, or one on a deployment.
 pub async fn network(settings: Settings) -> Network {
-    let store = Store::in_memory().unwrap();
+    static NETWORKS: AtomicUsize = AtomicUsize::new(0);
+    let (store, database) = if ON_DEPLOYMENT {
+        let database = format!("social{}", NETWORKS.fetch_add(1, Ordering::Relaxed));
+        (Store::connect(&deployment()).await.unwrap(), database)
+    } else {
+        (Store::in_memory().unwrap(), "social".to_owned())
+    };
     if settings.keeping == Keeping::Model {
-        Network::keep_model(&store, "social").unwrap();
+        Network::keep_model(&store, &database).unwrap();
     }
-    let network = Network::with_settings(store, "social", settings);
+    let network = Network::with_settings(store, &database, settings);
     network.ensure_indexes().await.unwrap();
     network
+}
+
+/// The engine behind the deployment of this process.
+static SERVED: OnceLock<engine::Engine> = OnceLock::new();
+
+/// The deployment of this process: an engine in memory, which knows nothing of the model. Gives the URL for the driver.
+pub fn deployment() -> String {
+    static URL: OnceLock<String> = OnceLock::new();
+    let url = URL.get_or_init(|| {
+        let engine = SERVED.get_or_init(|| engine::Engine::in_memory(engine::Options::system()).unwrap());
+        serve(engine.clone(), 0)
+    });
+    url.clone()
+}
+
+/// Serves an engine as `sheaf serve` does, in a thread of its own; gives the URL for the driver.
+pub fn serve(engine: engine::Engine, port: u16) -> String {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let listen = vec![Listen::Tcp { host: "127.0.0.1".to_owned(), port }];
+            let server = Server::bind(Config { listen, ..Config::default() }, engine).await.unwrap();
+            let Some(Address::Tcp(address)) = server.addresses().into_iter().next() else { panic!("a TCP address") };
+            sender.send(format!("mongodb://{address}/?replicaSet=sheaf")).unwrap();
+            server.serve(std::future::pending()).await;
+        });
+    });
+    receiver.recv().unwrap()
 }
 
 /// Settings with small bounds, so that tests meet them.
@@ -65,4 +105,9 @@ pub async fn feed(network: &Network, reader: Id) -> Vec<String> {
 
 pub async fn settle(network: &Network) {
     network.work(u64::MAX).await.unwrap();
+}
+
+/// Has what is past its end deleted, as the store does it once a minute.
+pub fn expire(network: &Network) {
+    network.store().engine().unwrap_or_else(|| SERVED.get().unwrap()).delete_expired().unwrap();
 }
