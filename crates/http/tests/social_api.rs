@@ -212,3 +212,81 @@ async fn nobody_sees_what_is_not_for_them() {
     let buyer = server.token("not-a-user", &[http::Role::User]).await;
     server.get("/v1/feed").token(&buyer).send().await.expect_problem(403, "forbidden");
 }
+
+#[tokio::test]
+async fn moderators_take_down_and_nobody_else() {
+    let server = scene::both().await;
+    let ((_, at), (_, bt)) = (user(&server, "ada").await, user(&server, "bob").await);
+    let moderator = server.token("mod", &[http::Role::Moderator]).await;
+    let made = post(&server, &at, "rude", "public").await;
+    let path = format!("/v1/posts/{}", made["id"].as_str().unwrap());
+    let hidden = format!("{path}/hidden");
+    let why = json!({ "why": "rude" });
+    for token in [&at, &bt] {
+        server.call("PUT", &hidden).token(token).once().json(&why).send().await.expect_problem(403, "forbidden");
+    }
+    server.call("PUT", &hidden).token(&moderator).once().json(&why).send().await.expect(204);
+    server.get(&path).token(&at).send().await.expect_problem(404, "not-found");
+    let told = server.get("/v1/operations").token(&at).send().await.expect(200).json();
+    assert_eq!(told["items"][0]["action"], "postHidden");
+    assert_eq!(server.get("/v1/operations").token(&bt).send().await.expect(200).json()["items"], json!([]));
+    server.call("DELETE", &hidden).token(&moderator).once().send().await.expect(204);
+    server.get(&path).token(&bt).send().await.expect(200);
+    let comment = server.post(&format!("{path}/comments")).token(&bt).once().json(&json!({ "text": "rude" }));
+    let comment = comment.send().await.expect(201).json();
+    let removal = format!("/v1/comments/{}/removal", comment["id"].as_str().unwrap());
+    server.post(&removal).token(&at).once().json(&why).send().await.expect_problem(403, "forbidden");
+    server.post(&removal).token(&moderator).once().json(&why).send().await.expect(204);
+    assert_eq!(server.get(&path).token(&at).send().await.expect(200).json()["commentCount"], 0);
+}
+
+#[tokio::test]
+async fn common_friends_are_shown_and_not_to_the_blocked() {
+    let server = scene::both().await;
+    let (ada, at) = user(&server, "ada").await;
+    let (bob, bt) = user(&server, "bob").await;
+    let (eve, et) = user(&server, "eve").await;
+    for token in [&at, &bt] {
+        put(&server, token, &format!("/v1/following/{eve}")).await;
+        let ask = server.post("/v1/friend-requests").token(token).once().json(&json!({ "to": eve }));
+        ask.send().await.expect(204);
+    }
+    for from in [&ada, &bob] {
+        server.post(&format!("/v1/friend-requests/{from}/accept")).token(&et).once().send().await.expect(204);
+    }
+    for query in ["", "?circle=following"] {
+        let found = server.get(&format!("/v1/users/{bob}/mutual{query}")).token(&at).send().await.expect(200).json();
+        assert_eq!((&found["count"], &found["items"][0]["id"]), (&json!(1), &json!(eve)));
+    }
+    let counts = format!("/v1/mutual-counts?users={bob},{eve}");
+    let found = server.get(&counts).token(&at).send().await.expect(200).json();
+    assert_eq!(found, json!({ bob.as_str(): 1, eve.as_str(): 0 }));
+    put(&server, &bt, &format!("/v1/blocks/{ada}")).await;
+    server.get(&format!("/v1/users/{bob}/mutual")).token(&at).send().await.expect_problem(404, "not-found");
+    let found = server.get(&counts).token(&at).send().await.expect(200).json();
+    assert_eq!(found, json!({ eve.as_str(): 0 }));
+}
+
+#[tokio::test]
+async fn a_user_leaves_alone_and_is_gone() {
+    let server = scene::both().await;
+    let ((ada, at), (_, bt)) = (user(&server, "ada").await, user(&server, "bob").await);
+    let made = post(&server, &at, "hello", "public").await;
+    put(&server, &bt, &format!("/v1/following/{ada}")).await;
+    let path = format!("/v1/users/{ada}");
+    server.call("DELETE", &path).token(&bt).once().send().await.expect_problem(404, "not-found");
+    server.call("DELETE", &path).token(&at).once().send().await.expect(204);
+    server.get(&path).token(&bt).send().await.expect_problem(404, "not-found");
+    assert_eq!(feed(&server, &bt, 0).await, Vec::<String>::new());
+    let read =
+        async || server.get(&format!("/v1/posts/{}", made["id"].as_str().unwrap())).token(&bt).send().await.status;
+    for _ in 0..200 {
+        if read().await == 404 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(read().await, 404, "the posts go soon after");
+    // The name is free again.
+    user(&server, "ada").await;
+}

@@ -1,13 +1,13 @@
 //! Conversations of the caller; nobody else's can be told from missing ones.
 
-use super::{Social, page, paging, schema, user};
-use crate::shared::auth::Caller;
+use super::{Listing, Me, Social, schema};
 use crate::shared::cursor::{Page, Paging};
-use crate::shared::extract::{Body, Path, Query};
+use crate::shared::extract::{Body, Path};
+use crate::shared::idempotency::OnceKey;
 use crate::shared::problem::{INVALID_BODY, Problem, Result};
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use social::{Conversation, Id, Message};
@@ -36,13 +36,8 @@ fn id(text: &str) -> Result<Id> {
     get, path = "/v1/conversations", tag = "chat", security(("bearer" = ["user"])), params(Paging),
     responses((status = 200, description = "A page of them", body = Page<schema::Conversation>)),
 )]
-async fn conversations(
-    State(social): State<Arc<Social>>,
-    caller: Caller,
-    uri: Uri,
-    Query(at): Query<Paging>,
-) -> Result<Page<Conversation>> {
-    page(&uri, &at, social.network.conversations(user(&caller)?, &paging(&at, &uri)?).await?)
+async fn conversations(State(social): State<Arc<Social>>, Me(me): Me, list: Listing) -> Result<Page<Conversation>> {
+    Ok(list.page(social.network.conversations(me, &list.wanted).await?))
 }
 
 /// With whom; one user without a title is a conversation between two, of which there is one.
@@ -63,14 +58,14 @@ struct ConversationRequest {
 )]
 async fn begin_conversation(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
+    OnceKey(key): OnceKey,
     Body(body): Body<ConversationRequest>,
 ) -> Result<Response> {
-    let me = user(&caller)?;
     let members = body.members.iter().map(|member| id(member)).collect::<Result<Vec<_>>>()?;
     let conversation = match (body.title, members.as_slice()) {
         (None, [other]) => social.network.talk_to(me, *other).await?,
-        (Some(title), members) => social.network.begin_group(me, &title, members).await?,
+        (Some(title), members) => social.network.begin_group_once(me, &title, members, &key).await?,
         (None, _) => return Err(Problem::new(&INVALID_BODY, "a conversation of several needs a 'title'")),
     };
     let begun = social.network.conversation(me, conversation).await?;
@@ -83,12 +78,8 @@ async fn begin_conversation(
     get, path = "/v1/conversations/{id}", tag = "chat", security(("bearer" = ["user"])), params(("id" = String, Path)),
     responses((status = 200, description = "It", body = schema::Conversation)),
 )]
-async fn conversation(
-    State(social): State<Arc<Social>>,
-    caller: Caller,
-    Path(id): Path<Id>,
-) -> Result<Json<Conversation>> {
-    Ok(Json(social.network.conversation(user(&caller)?, id).await?))
+async fn conversation(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<Json<Conversation>> {
+    Ok(Json(social.network.conversation(me, id).await?))
 }
 
 /// Add a member to a group
@@ -100,10 +91,10 @@ async fn conversation(
 )]
 async fn add_member(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     Path((id, member)): Path<(Id, Id)>,
 ) -> Result<StatusCode> {
-    social.network.add_member(user(&caller)?, id, member).await?;
+    social.network.add_member(me, id, member).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -113,8 +104,8 @@ async fn add_member(
     params(("id" = String, Path)), extensions(("x-problems" = json!(["not-allowed"]))),
     responses((status = 204, description = "The caller is out of it")),
 )]
-async fn leave(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
-    social.network.leave(user(&caller)?, id).await?;
+async fn leave(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<StatusCode> {
+    social.network.leave(me, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -126,12 +117,11 @@ async fn leave(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path
 )]
 async fn messages(
     State(social): State<Arc<Social>>,
-    caller: Caller,
-    uri: Uri,
+    Me(me): Me,
     Path(id): Path<Id>,
-    Query(at): Query<Paging>,
+    list: Listing,
 ) -> Result<Page<Message>> {
-    page(&uri, &at, social.network.messages(user(&caller)?, id, &paging(&at, &uri)?).await?)
+    Ok(list.page(social.network.messages(me, id, &list.wanted).await?))
 }
 
 /// What to say.
@@ -157,11 +147,12 @@ struct Sent {
 )]
 async fn send_message(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     Path(id): Path<Id>,
+    OnceKey(key): OnceKey,
     Body(body): Body<MessageRequest>,
 ) -> Result<Response> {
-    let number = social.network.send(user(&caller)?, id, &body.text).await?;
+    let number = social.network.send_once(me, id, &body.text, &key).await?;
     Ok((StatusCode::CREATED, Json(Sent { number })).into_response())
 }
 
@@ -173,11 +164,11 @@ async fn send_message(
 )]
 async fn edit_message(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     Path((id, number)): Path<(Id, i64)>,
     Body(body): Body<MessageRequest>,
 ) -> Result<StatusCode> {
-    social.network.edit_message(user(&caller)?, id, number, &body.text).await?;
+    social.network.edit_message(me, id, number, &body.text).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -189,10 +180,10 @@ async fn edit_message(
 )]
 async fn recall_message(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     Path((id, number)): Path<(Id, i64)>,
 ) -> Result<StatusCode> {
-    social.network.recall_message(user(&caller)?, id, number).await?;
+    social.network.recall_message(me, id, number).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -212,10 +203,10 @@ struct ReadUpTo {
 )]
 async fn read_messages(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     Path(id): Path<Id>,
     Body(body): Body<ReadUpTo>,
 ) -> Result<StatusCode> {
-    social.network.read_messages(user(&caller)?, id, body.up_to).await?;
+    social.network.read_messages(me, id, body.up_to).await?;
     Ok(StatusCode::NO_CONTENT)
 }

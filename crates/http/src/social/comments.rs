@@ -1,9 +1,9 @@
 //! Comments on posts, and replies to them.
 
-use super::{Social, page, paging, schema, user};
-use crate::shared::auth::Caller;
+use super::{Listing, Me, Social, schema};
 use crate::shared::cursor::{Page, Paging};
 use crate::shared::extract::{Body, Path, Query};
+use crate::shared::idempotency::OnceKey;
 use crate::shared::problem::{INVALID_BODY, Problem, Result};
 use axum::Json;
 use axum::extract::State;
@@ -43,13 +43,13 @@ struct CommentQuery {
 )]
 async fn comments(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     uri: Uri,
     Path(id): Path<Id>,
     Query(query): Query<CommentQuery>,
 ) -> Result<Page<Comment>> {
-    let at = Paging { limit: query.limit, cursor: query.cursor };
-    page(&uri, &at, social.network.comments(user(&caller)?, id, query.of, &paging(&at, &uri)?).await?)
+    let list = Listing::new(&uri, &Paging { limit: query.limit, cursor: query.cursor })?;
+    Ok(list.page(social.network.comments(me, id, query.of, &list.wanted).await?))
 }
 
 /// A comment to make.
@@ -71,13 +71,14 @@ struct CommentRequest {
 )]
 async fn add_comment(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     Path(id): Path<Id>,
+    OnceKey(key): OnceKey,
     Body(body): Body<CommentRequest>,
 ) -> Result<Response> {
     let parent = body.parent.map(|parent| parent.parse()).transpose();
     let parent = parent.map_err(|_| Problem::new(&INVALID_BODY, "'parent' must be a comment's id"))?;
-    let comment = social.network.comment(user(&caller)?, id, &body.text, parent).await?;
+    let comment = social.network.comment_once(me, id, &body.text, parent, &key).await?;
     Ok((StatusCode::CREATED, Json(comment)).into_response())
 }
 
@@ -87,7 +88,7 @@ async fn add_comment(
     params(("id" = String, Path)), extensions(("x-problems" = json!(["not-allowed"]))),
     responses((status = 204, description = "It is gone")),
 )]
-async fn delete_comment(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
-    social.network.delete_comment(user(&caller)?, id).await?;
+async fn delete_comment(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<StatusCode> {
+    social.network.delete_comment(me, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

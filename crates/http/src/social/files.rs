@@ -1,7 +1,6 @@
 //! Files: uploads that can be gone on with after a break, downloads with ranges (RFC 9110).
 
-use super::{Social, schema, user};
-use crate::shared::auth::Caller;
+use super::{Me, Social, schema};
 use crate::shared::etag::has_already;
 use crate::shared::extract::{Body, Path, Query};
 use crate::shared::problem::{INVALID_BODY, Problem, RANGE_NOT_SATISFIABLE, Result, UNSUPPORTED_MEDIA_TYPE};
@@ -94,10 +93,10 @@ impl UploadRequest {
 )]
 async fn begin_upload(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     Body(body): Body<UploadRequest>,
 ) -> Result<Response> {
-    let upload = social.network.begin_upload(user(&caller)?, &body.checked()?).await?;
+    let upload = social.network.begin_upload(me, &body.checked()?).await?;
     let at = HeaderValue::from_str(&format!("/v1/uploads/{}", upload.id)).expect("an id is hex digits");
     Ok((StatusCode::CREATED, [(header::LOCATION, at)], Json(upload)).into_response())
 }
@@ -107,8 +106,8 @@ async fn begin_upload(
     get, path = "/v1/uploads/{id}", tag = "files", security(("bearer" = ["user"])), params(("id" = String, Path)),
     responses((status = 200, description = "The upload", body = schema::Upload)),
 )]
-async fn upload(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<Json<Upload>> {
-    Ok(Json(social.network.upload(user(&caller)?, id).await?))
+async fn upload(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<Json<Upload>> {
+    Ok(Json(social.network.upload(me, id).await?))
 }
 
 /// Where the bytes belong.
@@ -130,7 +129,7 @@ struct OffsetQuery {
 )]
 async fn append_upload(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     Path(id): Path<Id>,
     Query(query): Query<OffsetQuery>,
     headers: HeaderMap,
@@ -139,7 +138,7 @@ async fn append_upload(
     if headers.get(header::CONTENT_TYPE).is_none_or(|media_type| media_type != BINARY) {
         return Err(Problem::new(&UNSUPPORTED_MEDIA_TYPE, format!("send the bytes as {BINARY}")));
     }
-    Ok(Json(social.network.append_upload(user(&caller)?, id, query.offset, &body).await?))
+    Ok(Json(social.network.append_upload(me, id, query.offset, &body).await?))
 }
 
 /// Make an upload that is complete a file
@@ -148,8 +147,8 @@ async fn append_upload(
     params(("id" = String, Path)), extensions(("x-problems" = json!(["corrupt", "invalid-body"]))),
     responses((status = 201, description = "The file", body = schema::File)),
 )]
-async fn finish_upload(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<Response> {
-    let file = social.network.finish_upload(user(&caller)?, id).await?;
+async fn finish_upload(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<Response> {
+    let file = social.network.finish_upload(me, id).await?;
     let at = HeaderValue::from_str(&format!("/v1/files/{}", file.id)).expect("an id is hex digits");
     Ok((StatusCode::CREATED, [(header::LOCATION, at)], Json(file)).into_response())
 }
@@ -159,8 +158,8 @@ async fn finish_upload(State(social): State<Arc<Social>>, caller: Caller, Path(i
     get, path = "/v1/files/{id}/about", tag = "files", security(("bearer" = ["user"])), params(("id" = String, Path)),
     responses((status = 200, description = "It", body = schema::File)),
 )]
-async fn file(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<Json<File>> {
-    Ok(Json(social.network.file(user(&caller)?, id).await?))
+async fn file(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<Json<File>> {
+    Ok(Json(social.network.file(me, id).await?))
 }
 
 /// Delete a file of one's own
@@ -168,8 +167,8 @@ async fn file(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<
     delete, path = "/v1/files/{id}", tag = "files", security(("bearer" = ["user"])), params(("id" = String, Path)),
     extensions(("x-problems" = json!(["not-allowed"]))), responses((status = 204, description = "It is gone")),
 )]
-async fn delete_file(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
-    social.network.delete_file(user(&caller)?, id).await?;
+async fn delete_file(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<StatusCode> {
+    social.network.delete_file(me, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -186,11 +185,11 @@ async fn delete_file(State(social): State<Arc<Social>>, caller: Caller, Path(id)
 )]
 async fn download(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     Path(id): Path<Id>,
     headers: HeaderMap,
 ) -> Result<Response> {
-    let file = social.network.file(user(&caller)?, id).await?;
+    let file = social.network.file(me, id).await?;
     let tag = HeaderValue::from_str(&format!("\"{}\"", file.sha256)).expect("a checksum is hex digits");
     if has_already(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());

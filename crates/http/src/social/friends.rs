@@ -1,7 +1,6 @@
 //! Friends and friend requests of the caller.
 
-use super::{Social, page, paging, schema, user};
-use crate::shared::auth::Caller;
+use super::{Listing, Me, Social, schema};
 use crate::shared::cursor::{Page, Paging};
 use crate::shared::extract::{Body, Path, Query};
 use crate::shared::problem::{INVALID_BODY, Problem, Result};
@@ -34,13 +33,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Social>> {
     get, path = "/v1/friends", tag = "friends", security(("bearer" = ["user"])), params(Paging),
     responses((status = 200, description = "A page of them", body = Page<schema::Related>)),
 )]
-async fn friends(
-    State(social): State<Arc<Social>>,
-    caller: Caller,
-    uri: Uri,
-    Query(at): Query<Paging>,
-) -> Result<Page<Related>> {
-    page(&uri, &at, social.network.friends(user(&caller)?, &paging(&at, &uri)?).await?)
+async fn friends(State(social): State<Arc<Social>>, Me(me): Me, list: Listing) -> Result<Page<Related>> {
+    Ok(list.page(social.network.friends(me, &list.wanted).await?))
 }
 
 /// End a friendship
@@ -48,8 +42,8 @@ async fn friends(
     delete, path = "/v1/friends/{id}", tag = "friends", security(("bearer" = ["user"])), params(("id" = String, Path)),
     extensions(("x-problems" = json!(["self-relation"]))), responses((status = 204, description = "It is over")),
 )]
-async fn unfriend(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
-    social.network.unfriend(user(&caller)?, id).await?;
+async fn unfriend(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<StatusCode> {
+    social.network.unfriend(me, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -64,8 +58,8 @@ struct Suggestions<T> {
     get, path = "/v1/friends/suggestions", tag = "friends", security(("bearer" = ["user"])),
     responses((status = 200, description = "Up to 20", body = Suggestions<schema::Suggestion>)),
 )]
-async fn suggestions(State(social): State<Arc<Social>>, caller: Caller) -> Result<Json<Suggestions<Suggestion>>> {
-    Ok(Json(Suggestions { items: social.network.friends_of_friends(user(&caller)?, SUGGESTIONS).await? }))
+async fn suggestions(State(social): State<Arc<Social>>, Me(me): Me) -> Result<Json<Suggestions<Suggestion>>> {
+    Ok(Json(Suggestions { items: social.network.friends_of_friends(me, SUGGESTIONS).await? }))
 }
 
 /// Which way.
@@ -98,17 +92,16 @@ struct RequestQuery {
 )]
 async fn friend_requests(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     uri: Uri,
     Query(query): Query<RequestQuery>,
 ) -> Result<Page<FriendRequest>> {
-    let at = Paging { limit: query.limit, cursor: query.cursor };
-    let (user, wanted) = (user(&caller)?, paging(&at, &uri)?);
+    let list = Listing::new(&uri, &Paging { limit: query.limit, cursor: query.cursor })?;
     let found = match query.direction {
-        Direction::Incoming => social.network.incoming_requests(user, &wanted).await?,
-        Direction::Outgoing => social.network.outgoing_requests(user, &wanted).await?,
+        Direction::Incoming => social.network.incoming_requests(me, &list.wanted).await?,
+        Direction::Outgoing => social.network.outgoing_requests(me, &list.wanted).await?,
     };
-    page(&uri, &at, found)
+    Ok(list.page(found))
 }
 
 /// Whom to ask.
@@ -125,13 +118,9 @@ struct AskRequest {
     extensions(("x-problems" = json!(["self-relation", "blocked", "request-pending", "already-friends", "not-found"]))),
     responses((status = 204, description = "It is open")),
 )]
-async fn ask_friend(
-    State(social): State<Arc<Social>>,
-    caller: Caller,
-    Body(body): Body<AskRequest>,
-) -> Result<StatusCode> {
+async fn ask_friend(State(social): State<Arc<Social>>, Me(me): Me, Body(body): Body<AskRequest>) -> Result<StatusCode> {
     let to = body.to.parse().map_err(|_| Problem::new(&INVALID_BODY, "'to' must be a user's id"))?;
-    social.network.ask_friend(user(&caller)?, to).await?;
+    social.network.ask_friend(me, to).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -141,8 +130,8 @@ async fn ask_friend(
     params(("id" = String, Path)), extensions(("x-problems" = json!(["no-pending-request"]))),
     responses((status = 204, description = "It is gone")),
 )]
-async fn withdraw_friend(State(social): State<Arc<Social>>, caller: Caller, Path(to): Path<Id>) -> Result<StatusCode> {
-    social.network.withdraw_friend(user(&caller)?, to).await?;
+async fn withdraw_friend(State(social): State<Arc<Social>>, Me(me): Me, Path(to): Path<Id>) -> Result<StatusCode> {
+    social.network.withdraw_friend(me, to).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -152,8 +141,8 @@ async fn withdraw_friend(State(social): State<Arc<Social>>, caller: Caller, Path
     params(("id" = String, Path)), extensions(("x-problems" = json!(["no-pending-request", "already-friends", "blocked"]))),
     responses((status = 204, description = "The two are friends")),
 )]
-async fn accept_friend(State(social): State<Arc<Social>>, caller: Caller, Path(from): Path<Id>) -> Result<StatusCode> {
-    social.network.accept_friend(user(&caller)?, from).await?;
+async fn accept_friend(State(social): State<Arc<Social>>, Me(me): Me, Path(from): Path<Id>) -> Result<StatusCode> {
+    social.network.accept_friend(me, from).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -163,7 +152,7 @@ async fn accept_friend(State(social): State<Arc<Social>>, caller: Caller, Path(f
     params(("id" = String, Path)), extensions(("x-problems" = json!(["no-pending-request"]))),
     responses((status = 204, description = "It is gone")),
 )]
-async fn decline_friend(State(social): State<Arc<Social>>, caller: Caller, Path(from): Path<Id>) -> Result<StatusCode> {
-    social.network.decline_friend(user(&caller)?, from).await?;
+async fn decline_friend(State(social): State<Arc<Social>>, Me(me): Me, Path(from): Path<Id>) -> Result<StatusCode> {
+    social.network.decline_friend(me, from).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -6,17 +6,21 @@ mod comments;
 mod error;
 mod files;
 mod friends;
+mod moderation;
 mod notifications;
 mod posts;
 mod relations;
 mod schema;
 mod users;
 
-use crate::shared::auth::Caller;
+use crate::shared::auth::{Caller, unauthenticated};
 use crate::shared::core::Core;
 use crate::shared::cursor::{Page, Paging};
+use crate::shared::extract::Query;
 use crate::shared::problem::{FORBIDDEN, Problem, Result};
+use axum::extract::FromRequestParts;
 use axum::http::Uri;
+use axum::http::request::Parts;
 use social::{Id, Network, PageRequest};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +58,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Social>> {
         .merge(friends::routes())
         .merge(posts::routes())
         .merge(comments::routes())
+        .merge(moderation::routes())
         .merge(notifications::routes())
         .merge(chat::routes())
         .merge(files::routes())
@@ -65,15 +70,44 @@ fn user(caller: &Caller) -> Result<Id> {
     caller.subject.parse().map_err(|_| refused())
 }
 
-/// The domain's paging of a request.
-fn paging(paging: &Paging, uri: &Uri) -> Result<PageRequest> {
-    let limit = u32::try_from(paging.limit()?).expect("a limit is small and positive");
-    Ok(PageRequest { after: paging.after(uri)?, limit })
+/// The user who asks, as a handler's argument.
+struct Me(Id);
+
+impl<S: Send + Sync> FromRequestParts<S> for Me {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Me> {
+        user(parts.extensions.get::<Caller>().ok_or_else(unauthenticated)?).map(Me)
+    }
 }
 
-/// A page of the domain's as the API gives it.
-fn page<T>(uri: &Uri, paging: &Paging, found: social::Page<T>) -> Result<Page<T>> {
-    Ok(Page::new(uri, paging.limit()?, found.items, found.next))
+/// Which page of which list is asked for.
+struct Listing {
+    uri: Uri,
+    limit: i64,
+    wanted: PageRequest,
+}
+
+impl Listing {
+    fn new(uri: &Uri, paging: &Paging) -> Result<Listing> {
+        let limit = paging.limit()?;
+        let size = u32::try_from(limit).expect("a limit is small and positive");
+        Ok(Listing { uri: uri.clone(), limit, wanted: PageRequest { after: paging.after(uri)?, limit: size } })
+    }
+
+    /// A page of the domain's as the API gives it.
+    fn page<T>(&self, found: social::Page<T>) -> Page<T> {
+        Page::new(&self.uri, self.limit, found.items, found.next)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Listing {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Listing> {
+        let Query(paging) = Query::<Paging>::from_request_parts(parts, state).await?;
+        Listing::new(&parts.uri, &paging)
+    }
 }
 
 /// Refuses with nothing what belongs to somebody with whom there is a block.

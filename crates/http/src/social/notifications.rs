@@ -1,14 +1,12 @@
 //! The caller's notifications, and live updates.
 
-use super::{Social, page, paging, schema, user};
-use crate::shared::auth::Caller;
+use super::{Listing, Me, Social, schema};
 use crate::shared::cursor::{Page, Paging};
-use crate::shared::extract::{Body, Query};
+use crate::shared::extract::Body;
 use crate::shared::problem::{INVALID_BODY, Problem, Result};
 use crate::shared::sse;
 use axum::Json;
 use axum::extract::State;
-use axum::http::Uri;
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -31,13 +29,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Social>> {
     get, path = "/v1/notifications", tag = "notifications", security(("bearer" = ["user"])), params(Paging),
     responses((status = 200, description = "A page of them", body = Page<schema::Notification>)),
 )]
-async fn notifications(
-    State(social): State<Arc<Social>>,
-    caller: Caller,
-    uri: Uri,
-    Query(at): Query<Paging>,
-) -> Result<Page<Notification>> {
-    page(&uri, &at, social.network.notifications(user(&caller)?, &paging(&at, &uri)?).await?)
+async fn notifications(State(social): State<Arc<Social>>, Me(me): Me, list: Listing) -> Result<Page<Notification>> {
+    Ok(list.page(social.network.notifications(me, &list.wanted).await?))
 }
 
 /// How many.
@@ -51,8 +44,8 @@ struct Count {
     get, path = "/v1/notifications/unread", tag = "notifications", security(("bearer" = ["user"])),
     responses((status = 200, description = "The number", body = Count)),
 )]
-async fn unread(State(social): State<Arc<Social>>, caller: Caller) -> Result<Json<Count>> {
-    Ok(Json(Count { count: social.network.unread_notifications(user(&caller)?).await? }))
+async fn unread(State(social): State<Arc<Social>>, Me(me): Me) -> Result<Json<Count>> {
+    Ok(Json(Count { count: social.network.unread_notifications(me).await? }))
 }
 
 /// Up to where.
@@ -71,11 +64,11 @@ struct ReadRequest {
 )]
 async fn mark_read(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     Body(body): Body<ReadRequest>,
 ) -> Result<Json<Count>> {
     let up_to = body.up_to.parse().map_err(|_| Problem::new(&INVALID_BODY, "'upTo' must be a notification's id"))?;
-    Ok(Json(Count { count: social.network.read_notifications(user(&caller)?, up_to).await? }))
+    Ok(Json(Count { count: social.network.read_notifications(me, up_to).await? }))
 }
 
 /// Live updates: notifications and posts, as they come
@@ -86,8 +79,8 @@ async fn mark_read(
     extensions(("x-stream" = json!(true))),
     responses((status = 200, description = "The stream", body = schema::Update, content_type = "text/event-stream")),
 )]
-async fn updates(State(social): State<Arc<Social>>, caller: Caller) -> Result<Response> {
-    let updates = social.network.updates(user(&caller)?);
+async fn updates(State(social): State<Arc<Social>>, Me(me): Me) -> Result<Response> {
+    let updates = social.network.updates(me);
     let stream = futures_util::stream::unfold(updates, |mut updates| async move {
         let change = updates.next().await?;
         let event = Event::default().event("update").json_data(change).expect("a change is plain data");

@@ -1,14 +1,14 @@
 //! Posts, the feed, likes.
 
-use super::{Social, page, paging, schema, user};
-use crate::shared::auth::Caller;
+use super::{Listing, Me, Social, schema};
 use crate::shared::cursor::{Page, Paging};
 use crate::shared::etag::{IfMatch, Tagged};
-use crate::shared::extract::{Body, Path, Query};
+use crate::shared::extract::{Body, Path};
+use crate::shared::idempotency::OnceKey;
 use crate::shared::problem::Result;
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use social::{Edit, Id, NewPost, Post, PostChange, Related, Visibility};
@@ -72,12 +72,12 @@ struct PostRequest {
 )]
 async fn add_post(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(author): Me,
+    OnceKey(key): OnceKey,
     Body(body): Body<PostRequest>,
 ) -> Result<Response> {
-    let author = user(&caller)?;
     let new = NewPost { content: body.content, images: body.images, visibility: body.visibility.into() };
-    let id = social.network.post(author, &new).await?;
+    let id = social.network.post_once(author, &new, &key).await?;
     let post = social.network.read_post(author, id).await?;
     let at = HeaderValue::from_str(&format!("/v1/posts/{id}")).expect("an id is hex digits");
     let tagged = Tagged { status: StatusCode::CREATED, version: post.version, body: post };
@@ -89,8 +89,8 @@ async fn add_post(
     get, path = "/v1/posts/{id}", tag = "posts", security(("bearer" = ["user"])), params(("id" = String, Path)),
     responses((status = 200, description = "It", body = schema::Post, headers(("ETag" = String)))),
 )]
-async fn post(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<Tagged<Post>> {
-    let post = social.network.read_post(user(&caller)?, id).await?;
+async fn post(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<Tagged<Post>> {
+    let post = social.network.read_post(me, id).await?;
     Ok(Tagged::ok(post.version, post))
 }
 
@@ -111,12 +111,11 @@ struct PostEdit {
 )]
 async fn edit_post(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(author): Me,
     Path(id): Path<Id>,
     if_match: IfMatch,
     Body(body): Body<PostEdit>,
 ) -> Result<Tagged<Post>> {
-    let author = user(&caller)?;
     let version = if_match.expected(social.network.read_post(author, id).await?.version)?;
     let change = PostChange { content: body.content, visibility: body.visibility.map(Visibility::from), version };
     let post = social.network.edit_post(author, id, &change).await?;
@@ -128,8 +127,8 @@ async fn edit_post(
     delete, path = "/v1/posts/{id}", tag = "posts", security(("bearer" = ["user"])), params(("id" = String, Path)),
     extensions(("x-problems" = json!(["not-allowed"]))), responses((status = 204, description = "It is gone")),
 )]
-async fn delete_post(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
-    social.network.delete_post(user(&caller)?, id).await?;
+async fn delete_post(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<StatusCode> {
+    social.network.delete_post(me, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -147,10 +146,10 @@ struct History<T> {
 )]
 async fn post_history(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     Path(id): Path<Id>,
 ) -> Result<Json<History<Edit>>> {
-    Ok(Json(History { items: social.network.post_history(user(&caller)?, id).await? }))
+    Ok(Json(History { items: social.network.post_history(me, id).await? }))
 }
 
 /// A user's posts that the caller may see, the newest first
@@ -161,12 +160,11 @@ async fn post_history(
 )]
 async fn posts_of(
     State(social): State<Arc<Social>>,
-    caller: Caller,
-    uri: Uri,
+    Me(me): Me,
     Path(id): Path<Id>,
-    Query(at): Query<Paging>,
+    list: Listing,
 ) -> Result<Page<Post>> {
-    page(&uri, &at, social.network.posts_of(user(&caller)?, id, &paging(&at, &uri)?).await?)
+    Ok(list.page(social.network.posts_of(me, id, &list.wanted).await?))
 }
 
 /// The caller's feed, the newest first
@@ -174,13 +172,8 @@ async fn posts_of(
     get, path = "/v1/feed", tag = "posts", security(("bearer" = ["user"])), params(Paging),
     responses((status = 200, description = "A page of it", body = Page<schema::Post>)),
 )]
-async fn feed(
-    State(social): State<Arc<Social>>,
-    caller: Caller,
-    uri: Uri,
-    Query(at): Query<Paging>,
-) -> Result<Page<Post>> {
-    page(&uri, &at, social.network.feed(user(&caller)?, &paging(&at, &uri)?).await?)
+async fn feed(State(social): State<Arc<Social>>, Me(me): Me, list: Listing) -> Result<Page<Post>> {
+    Ok(list.page(social.network.feed(me, &list.wanted).await?))
 }
 
 /// Like a post
@@ -188,8 +181,8 @@ async fn feed(
     put, path = "/v1/posts/{id}/like", tag = "posts", security(("bearer" = ["user"])), params(("id" = String, Path)),
     responses((status = 204, description = "The caller likes it")),
 )]
-async fn like(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
-    social.network.like(user(&caller)?, id).await?;
+async fn like(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<StatusCode> {
+    social.network.like(me, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -198,8 +191,8 @@ async fn like(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<
     delete, path = "/v1/posts/{id}/like", tag = "posts", security(("bearer" = ["user"])), params(("id" = String, Path)),
     responses((status = 204, description = "The caller does not like it")),
 )]
-async fn unlike(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
-    social.network.unlike(user(&caller)?, id).await?;
+async fn unlike(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<StatusCode> {
+    social.network.unlike(me, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -211,10 +204,9 @@ async fn unlike(State(social): State<Arc<Social>>, caller: Caller, Path(id): Pat
 )]
 async fn likers(
     State(social): State<Arc<Social>>,
-    caller: Caller,
-    uri: Uri,
+    Me(me): Me,
     Path(id): Path<Id>,
-    Query(at): Query<Paging>,
+    list: Listing,
 ) -> Result<Page<Related>> {
-    page(&uri, &at, social.network.likers(user(&caller)?, id, &paging(&at, &uri)?).await?)
+    Ok(list.page(social.network.likers(me, id, &list.wanted).await?))
 }

@@ -1,18 +1,17 @@
 //! Follows, blocks and mutes of the caller; who follows whom.
 
-use super::{Social, page, paging, schema, unblocked, user};
-use crate::shared::auth::Caller;
+use super::{Listing, Me, Social, schema, unblocked};
 use crate::shared::cursor::{Page, Paging};
 use crate::shared::extract::{Path, Query};
 use crate::shared::problem::{INVALID_QUERY, Problem, Result};
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
-use serde::Deserialize;
-use social::{Id, Related, Standing};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use social::{Card, Circle, Id, Related, Standing};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -25,6 +24,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Social>> {
         .routes(routes!(followers))
         .routes(routes!(following))
         .routes(routes!(standings))
+        .routes(routes!(mutual))
+        .routes(routes!(mutual_counts))
         .routes(routes!(block, unblock))
         .routes(routes!(blocks))
         .routes(routes!(mute, unmute))
@@ -37,8 +38,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Social>> {
     extensions(("x-problems" = json!(["self-relation", "blocked"]))),
     responses((status = 204, description = "The caller follows")),
 )]
-async fn follow(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
-    social.network.follow(user(&caller)?, id).await?;
+async fn follow(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<StatusCode> {
+    social.network.follow(me, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -47,8 +48,8 @@ async fn follow(State(social): State<Arc<Social>>, caller: Caller, Path(id): Pat
     delete, path = "/v1/following/{id}", tag = "relations", security(("bearer" = ["user"])),
     params(("id" = String, Path)), responses((status = 204, description = "The caller does not follow")),
 )]
-async fn unfollow(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
-    social.network.unfollow(user(&caller)?, id).await?;
+async fn unfollow(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<StatusCode> {
+    social.network.unfollow(me, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -60,13 +61,12 @@ async fn unfollow(State(social): State<Arc<Social>>, caller: Caller, Path(id): P
 )]
 async fn followers(
     State(social): State<Arc<Social>>,
-    caller: Caller,
-    uri: Uri,
+    Me(me): Me,
     Path(id): Path<Id>,
-    Query(at): Query<Paging>,
+    list: Listing,
 ) -> Result<Page<Related>> {
-    unblocked(&social, user(&caller)?, id).await?;
-    page(&uri, &at, social.network.followers(id, &paging(&at, &uri)?).await?)
+    unblocked(&social, me, id).await?;
+    Ok(list.page(social.network.followers(id, &list.wanted).await?))
 }
 
 /// Whom a user follows, the newest first
@@ -77,13 +77,12 @@ async fn followers(
 )]
 async fn following(
     State(social): State<Arc<Social>>,
-    caller: Caller,
-    uri: Uri,
+    Me(me): Me,
     Path(id): Path<Id>,
-    Query(at): Query<Paging>,
+    list: Listing,
 ) -> Result<Page<Related>> {
-    unblocked(&social, user(&caller)?, id).await?;
-    page(&uri, &at, social.network.following(id, &paging(&at, &uri)?).await?)
+    unblocked(&social, me, id).await?;
+    Ok(list.page(social.network.following(id, &list.wanted).await?))
 }
 
 /// Whose standing.
@@ -103,14 +102,106 @@ struct StandingQuery {
 )]
 async fn standings(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     Query(query): Query<StandingQuery>,
 ) -> Result<Json<BTreeMap<String, Standing>>> {
-    let ids: Result<Vec<Id>, _> = query.users.split(',').map(str::parse).collect();
-    let ids = ids.ok().filter(|ids| ids.len() <= MAX_STANDINGS);
-    let ids = ids.ok_or_else(|| Problem::new(&INVALID_QUERY, "'users' must be up to 100 ids with commas between"))?;
-    let found = social.network.standings(user(&caller)?, &ids).await?;
+    let found = social.network.standings(me, &several(&query.users)?).await?;
     Ok(Json(found.into_iter().map(|(id, standing)| (id.to_string(), standing)).collect()))
+}
+
+/// The ids of a query.
+fn several(users: &str) -> Result<Vec<Id>> {
+    let ids: Result<Vec<Id>, _> = users.split(',').map(str::parse).collect();
+    let ids = ids.ok().filter(|ids| ids.len() <= MAX_STANDINGS);
+    ids.ok_or_else(|| Problem::new(&INVALID_QUERY, "'users' must be up to 100 ids with commas between"))
+}
+
+/// Which relation two users' lists are compared in.
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum CircleRequest {
+    #[default]
+    Friends,
+    Following,
+}
+
+impl From<CircleRequest> for Circle {
+    fn from(wanted: CircleRequest) -> Circle {
+        match wanted {
+            CircleRequest::Friends => Circle::Friends,
+            CircleRequest::Following => Circle::Following,
+        }
+    }
+}
+
+/// In which relation.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct CircleQuery {
+    /// Friends of both (the default), or followed by both.
+    #[serde(default)]
+    #[param(inline, required = false)]
+    circle: CircleRequest,
+}
+
+/// Who is in common.
+#[derive(Serialize, ToSchema)]
+struct Common<T> {
+    /// How many.
+    count: usize,
+    /// The first hundred.
+    items: Vec<T>,
+}
+
+/// Whom the caller and a user have in common
+#[utoipa::path(
+    get, path = "/v1/users/{id}/mutual", tag = "relations", security(("bearer" = ["user"])),
+    params(("id" = String, Path), CircleQuery),
+    responses((status = 200, description = "Who", body = Common<schema::Card>)),
+)]
+async fn mutual(
+    State(social): State<Arc<Social>>,
+    Me(me): Me,
+    Path(id): Path<Id>,
+    Query(query): Query<CircleQuery>,
+) -> Result<Json<Common<Card>>> {
+    unblocked(&social, me, id).await?;
+    let found = social.network.mutual(query.circle.into(), me, id).await?;
+    let first = &found[..found.len().min(MAX_STANDINGS)];
+    let mut cards = social.network.cards(first).await?;
+    Ok(Json(Common { count: found.len(), items: first.iter().filter_map(|id| cards.remove(id)).collect() }))
+}
+
+/// With whom, in which relation.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct CountsQuery {
+    /// Ids of up to 100 users, with commas between.
+    #[param(pattern = "^[0-9a-f]{24}(,[0-9a-f]{24}){0,99}$")]
+    users: String,
+    /// Friends of both (the default), or followed by both.
+    #[serde(default)]
+    #[param(inline, required = false)]
+    circle: CircleRequest,
+}
+
+/// How many the caller has in common with some users; nothing about those with whom there is a block
+#[utoipa::path(
+    get, path = "/v1/mutual-counts", tag = "relations", security(("bearer" = ["user"])), params(CountsQuery),
+    responses((status = 200, description = "By id", body = BTreeMap<String, u64>)),
+)]
+async fn mutual_counts(
+    State(social): State<Arc<Social>>,
+    Me(me): Me,
+    Query(query): Query<CountsQuery>,
+) -> Result<Json<BTreeMap<String, u64>>> {
+    let mut ids = several(&query.users)?;
+    let standings = social.network.standings(me, &ids).await?;
+    ids.retain(|id| standings.get(id).is_some_and(|standing| !standing.blocked));
+    let found = social.network.mutual_counts(query.circle.into(), me, &ids).await?;
+    Ok(Json(found.into_iter().map(|(id, count)| (id.to_string(), count)).collect()))
 }
 
 /// Block a user: all relations between the two end
@@ -118,8 +209,8 @@ async fn standings(
     put, path = "/v1/blocks/{id}", tag = "relations", security(("bearer" = ["user"])), params(("id" = String, Path)),
     extensions(("x-problems" = json!(["self-relation"]))), responses((status = 204, description = "It is so")),
 )]
-async fn block(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
-    social.network.block(user(&caller)?, id).await?;
+async fn block(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<StatusCode> {
+    social.network.block(me, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -128,8 +219,8 @@ async fn block(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path
     delete, path = "/v1/blocks/{id}", tag = "relations", security(("bearer" = ["user"])), params(("id" = String, Path)),
     responses((status = 204, description = "It is so")),
 )]
-async fn unblock(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
-    social.network.unblock(user(&caller)?, id).await?;
+async fn unblock(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<StatusCode> {
+    social.network.unblock(me, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -138,13 +229,8 @@ async fn unblock(State(social): State<Arc<Social>>, caller: Caller, Path(id): Pa
     get, path = "/v1/blocks", tag = "relations", security(("bearer" = ["user"])), params(Paging),
     responses((status = 200, description = "A page of them", body = Page<schema::Related>)),
 )]
-async fn blocks(
-    State(social): State<Arc<Social>>,
-    caller: Caller,
-    uri: Uri,
-    Query(at): Query<Paging>,
-) -> Result<Page<Related>> {
-    page(&uri, &at, social.network.blocks(user(&caller)?, &paging(&at, &uri)?).await?)
+async fn blocks(State(social): State<Arc<Social>>, Me(me): Me, list: Listing) -> Result<Page<Related>> {
+    Ok(list.page(social.network.blocks(me, &list.wanted).await?))
 }
 
 /// Mute a user: the user's posts leave the caller's feed
@@ -152,8 +238,8 @@ async fn blocks(
     put, path = "/v1/mutes/{id}", tag = "relations", security(("bearer" = ["user"])), params(("id" = String, Path)),
     extensions(("x-problems" = json!(["self-relation"]))), responses((status = 204, description = "It is so")),
 )]
-async fn mute(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
-    social.network.mute(user(&caller)?, id).await?;
+async fn mute(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<StatusCode> {
+    social.network.mute(me, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -162,8 +248,8 @@ async fn mute(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<
     delete, path = "/v1/mutes/{id}", tag = "relations", security(("bearer" = ["user"])), params(("id" = String, Path)),
     responses((status = 204, description = "It is so")),
 )]
-async fn unmute(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
-    social.network.unmute(user(&caller)?, id).await?;
+async fn unmute(State(social): State<Arc<Social>>, Me(me): Me, Path(id): Path<Id>) -> Result<StatusCode> {
+    social.network.unmute(me, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -172,11 +258,6 @@ async fn unmute(State(social): State<Arc<Social>>, caller: Caller, Path(id): Pat
     get, path = "/v1/mutes", tag = "relations", security(("bearer" = ["user"])), params(Paging),
     responses((status = 200, description = "A page of them", body = Page<schema::Related>)),
 )]
-async fn mutes(
-    State(social): State<Arc<Social>>,
-    caller: Caller,
-    uri: Uri,
-    Query(at): Query<Paging>,
-) -> Result<Page<Related>> {
-    page(&uri, &at, social.network.mutes(user(&caller)?, &paging(&at, &uri)?).await?)
+async fn mutes(State(social): State<Arc<Social>>, Me(me): Me, list: Listing) -> Result<Page<Related>> {
+    Ok(list.page(social.network.mutes(me, &list.wanted).await?))
 }

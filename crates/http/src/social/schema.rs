@@ -29,6 +29,17 @@ pub(crate) struct UserProfile {
     created_at: String,
 }
 
+/// Something a user did, or that was done to what is the user's.
+#[derive(ToSchema)]
+pub(crate) struct Operation {
+    id: String,
+    /// E.g. `login`, `postHidden`, `commentRemoved`.
+    action: String,
+    detail: String,
+    #[schema(format = DateTime)]
+    at: String,
+}
+
 /// A user in a list of relations.
 #[derive(ToSchema)]
 pub(crate) struct Related {

@@ -1,7 +1,8 @@
 //! Users of the network.
 
-use super::{Social, schema, unblocked, user};
+use super::{Listing, Me, Social, schema, unblocked, user};
 use crate::shared::auth::{Caller, Role};
+use crate::shared::cursor::{Page, Paging};
 use crate::shared::extract::{Body, Path};
 use crate::shared::problem::{Problem, Result};
 use axum::Json;
@@ -9,7 +10,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use social::{Card, Id, Profile, ProfileChange};
+use social::{Card, Id, Operation, Profile, ProfileChange};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -18,8 +19,9 @@ use utoipa_axum::routes;
 pub(super) fn routes() -> OpenApiRouter<Arc<Social>> {
     OpenApiRouter::default()
         .routes(routes!(add_user))
-        .routes(routes!(user_page, change_user))
+        .routes(routes!(user_page, change_user, leave_network))
         .routes(routes!(user_by_name))
+        .routes(routes!(operations))
 }
 
 /// Somebody to sign up.
@@ -75,11 +77,11 @@ struct UserChange {
 )]
 async fn change_user(
     State(social): State<Arc<Social>>,
-    caller: Caller,
+    Me(me): Me,
     Path(id): Path<Id>,
     Body(body): Body<UserChange>,
 ) -> Result<Json<Profile>> {
-    if user(&caller)? != id {
+    if me != id {
         return Err(Problem::not_found());
     }
     let long = |text: &Option<String>, max: usize| text.as_ref().is_some_and(|text| text.chars().count() > max);
@@ -92,17 +94,37 @@ async fn change_user(
     Ok(Json(social.network.profile(id).await?))
 }
 
+/// Leave the network for good, or take a user out of it
+///
+/// The user is gone at once; what is left of the user goes soon after.
+#[utoipa::path(
+    delete, path = "/v1/users/{id}", tag = "users", security(("bearer" = ["user", "moderator", "operator"])),
+    params(("id" = String, Path)), responses((status = 204, description = "The user is gone")),
+)]
+async fn leave_network(State(social): State<Arc<Social>>, caller: Caller, Path(id): Path<Id>) -> Result<StatusCode> {
+    if !caller.is_any(&[Role::Moderator, Role::Operator]) && user(&caller)? != id {
+        return Err(Problem::not_found());
+    }
+    social.network.leave_network(id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What the caller did, and what was done to what is the caller's, the latest first
+#[utoipa::path(
+    get, path = "/v1/operations", tag = "users", security(("bearer" = ["user"])), params(Paging),
+    responses((status = 200, description = "A page of it", body = Page<schema::Operation>)),
+)]
+async fn operations(State(social): State<Arc<Social>>, Me(me): Me, list: Listing) -> Result<Page<Operation>> {
+    Ok(list.page(social.network.operations(me, &list.wanted).await?))
+}
+
 /// The user of a name
 #[utoipa::path(
     get, path = "/v1/users/by-name/{name}", tag = "users", security(("bearer" = ["user"])),
     params(("name" = String, Path)), responses((status = 200, description = "The user", body = schema::Card)),
 )]
-async fn user_by_name(
-    State(social): State<Arc<Social>>,
-    caller: Caller,
-    Path(name): Path<String>,
-) -> Result<Json<Card>> {
-    let viewer = user(&caller)?;
+async fn user_by_name(State(social): State<Arc<Social>>, Me(me): Me, Path(name): Path<String>) -> Result<Json<Card>> {
+    let viewer = me;
     let found = social.network.user_by_name(&name).await?.ok_or_else(Problem::not_found)?;
     unblocked(&social, viewer, found.id).await?;
     Ok(Json(found))
