@@ -32,6 +32,19 @@ const LABELS: &[&str] = &[
 #[derive(Default)]
 pub(crate) struct FailPoints {
     points: Mutex<HashMap<&'static str, FailPoint>>,
+    /// The last retryable write of each session that was done and lost its reply: its retry finds it done, and writes nothing.
+    done: Mutex<HashMap<[u8; 16], i64>>,
+}
+
+/// A retryable write.
+#[derive(Clone, Copy)]
+pub(crate) struct RetryableWrite {
+    /// `lsid.id`.
+    pub(crate) session: [u8; 16],
+    /// `txnNumber`.
+    pub(crate) number: i64,
+    /// How many statements it has.
+    pub(crate) statements: usize,
 }
 
 #[derive(Default)]
@@ -87,21 +100,24 @@ impl FailPoints {
         Ok(count)
     }
 
-    /// What becomes of a command; a retryable write says how many statements it has.
+    /// What becomes of a command.
     pub(crate) fn meet(
         &self,
         command: &str,
         called: &str,
         application: Option<&str>,
-        retryable_statements: Option<usize>,
+        write: Option<RetryableWrite>,
     ) -> Option<Hit> {
         let mut points = self.points.lock();
         for (name, point) in points.iter_mut() {
             if *name == "onPrimaryTransactionalWrite" {
-                if let Some(hit) = retryable_statements.and_then(|statements| point.meet_statements(statements)) {
-                    return Some(hit);
+                let write = write.filter(|write| self.done.lock().get(&write.session) != Some(&write.number));
+                let Some(write) = write else { continue };
+                let Some(hit) = point.meet_statements(write.statements) else { continue };
+                if hit.runs {
+                    self.done.lock().insert(write.session, write.number);
                 }
-                continue;
+                return Some(hit);
             }
             let fits = match *name {
                 "failGetMoreAfterCursorCheckout" => command == "getMore",
@@ -221,12 +237,15 @@ mod tests {
         let data = rawdoc! { "failBeforeCommitExceptionCode": 1 };
         let mode = rawdoc! { "skip": 2 };
         points.configure("onPrimaryTransactionalWrite", RawBsonRef::Document(&mode), Some(&data)).expect("known");
+        let write = |number, statements| Some(RetryableWrite { session: [1; 16], number, statements });
         assert!(points.meet("insert", "insert", None, None).is_none(), "not retryable");
-        assert!(points.meet("insert", "insert", None, Some(1)).is_none());
-        let hit = points.meet("insert", "insert", None, Some(2)).expect("the third statement");
+        assert!(points.meet("insert", "insert", None, write(1, 1)).is_none());
+        let hit = points.meet("insert", "insert", None, write(2, 2)).expect("the third statement");
         assert!(hit.closes && !hit.runs);
         points.configure("onPrimaryTransactionalWrite", RawBsonRef::String("alwaysOn"), None).expect("known");
-        assert!(points.meet("insert", "insert", None, Some(1)).is_some_and(|hit| hit.closes && hit.runs));
+        assert!(points.meet("insert", "insert", None, write(2, 2)).is_some_and(|hit| hit.closes && hit.runs));
+        assert!(points.meet("insert", "insert", None, write(2, 2)).is_none(), "its retry");
+        assert!(points.meet("insert", "insert", None, write(3, 2)).is_some());
         assert!(points.configure("nonsense", RawBsonRef::String("off"), None).is_err());
     }
 }

@@ -4,7 +4,7 @@ use super::concern::WriteConcern;
 use super::{Command, Context, Counter, Generic, Run, reply};
 use crate::auth;
 use crate::connection::{Client, compress_reply};
-use crate::fail_points::{FailPoints, Hit};
+use crate::fail_points::{FailPoints, Hit, RetryableWrite};
 use crate::message::Message;
 use crate::operation::Operation;
 use crate::profiler;
@@ -187,8 +187,13 @@ async fn run(
     ending.write_concern = generic.write_concern.clone();
     count_operation(shared, command);
     if let Some(points) = &shared.fail_points {
-        let statements = (ending.retryable && command.retryable && !ending.in_transaction).then(|| statements(message));
-        meet_fail_points(points, client, command, called, statements, ending).await?;
+        let write = match (generic.session, generic.transaction_number) {
+            (Some(session), Some(number)) if command.retryable && !ending.in_transaction => {
+                Some(RetryableWrite { session, number, statements: statements(message) })
+            }
+            _ => None,
+        };
+        meet_fail_points(points, client, command, called, write, ending).await?;
     }
     let id = shared.next_operation_id();
     let max_time_ms = generic.max_time_ms.filter(|_| !command.own_time_limit);
@@ -227,13 +232,13 @@ async fn meet_fail_points(
     client: &Client,
     command: &Command,
     called: &str,
-    retryable_statements: Option<usize>,
+    write: Option<RetryableWrite>,
     ending: &mut Ending,
 ) -> Result<()> {
     let metadata = client.info.metadata.lock().clone();
     let application = metadata.as_deref().and_then(|metadata| metadata.get_document("application").ok());
     let application = application.and_then(|application| application.get_str("name").ok());
-    let Some(mut hit) = points.meet(command.name, called, application, retryable_statements) else { return Ok(()) };
+    let Some(mut hit) = points.meet(command.name, called, application, write) else { return Ok(()) };
     if let Some(block) = hit.block {
         tokio::time::sleep(block).await;
     }
