@@ -2,11 +2,12 @@
 
 use crate::changestream::Reached;
 use crate::context::{Context, SessionId};
+use crate::document::Row;
 use crate::error::{Code, Error, Result};
 use crate::monitor::Monitor;
 use crate::namespace::Namespace;
 use crate::operation::ViewCell;
-use crate::stage::Rows;
+use crate::stage::{RowSource, Rows};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -67,6 +68,15 @@ pub struct CursorInfo {
     pub plan_summary: Option<String>,
 }
 
+/// Rows that can't be read any more.
+struct Failing(Error);
+
+impl RowSource for Failing {
+    fn next(&mut self) -> Result<Option<Row>> {
+        Err(self.0.clone())
+    }
+}
+
 pub(crate) struct Cursor {
     pub(crate) namespace: Namespace,
     pub(crate) rows: Rows,
@@ -123,6 +133,19 @@ impl Cursors {
     pub(crate) fn close(&self, id: i64) -> bool {
         let closed = self.open.lock().remove(&id);
         closed.is_some()
+    }
+
+    /// Makes the cursors that `which` picks fail when they are read next.
+    pub(crate) fn fail_where(&self, error: &Error, which: impl Fn(&Cursor) -> bool) {
+        let open: Vec<_> = self.open.lock().values().cloned().collect();
+        for cursor in open {
+            if let Some(mut cursor) = cursor.try_lock().filter(|cursor| which(cursor)) {
+                cursor.held = None;
+                cursor.tailing = Tailing::No;
+                cursor.no_timeout = false;
+                cursor.rows = Box::new(Failing(error.clone()));
+            }
+        }
     }
 
     /// Closes the cursors that `which` picks.

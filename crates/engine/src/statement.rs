@@ -76,6 +76,8 @@ pub(crate) struct Statement<'a> {
     catalog_changed: bool,
     note: Note,
     deltas: BTreeMap<u32, Delta>,
+    /// What the statements around this one have counted.
+    outer: BTreeMap<u32, Delta>,
     depth: usize,
     hook_writes: usize,
     now_ms: i64,
@@ -113,6 +115,7 @@ impl<'a> Statement<'a> {
             catalog_changed: false,
             note: Note::default(),
             deltas: BTreeMap::new(),
+            outer: BTreeMap::new(),
             depth: 0,
             hook_writes: 0,
             now_ms,
@@ -148,6 +151,10 @@ impl<'a> Statement<'a> {
 
     /// A statement on top of this one, for what must be dropped as a whole when it fails.
     pub(crate) fn child(&self) -> Statement<'_> {
+        let mut outer = self.outer.clone();
+        for (collection, delta) in &self.deltas {
+            outer.entry(*collection).or_default().add(*delta);
+        }
         Statement {
             engine: self.engine,
             layer: Layer::new(&self.layer),
@@ -157,6 +164,7 @@ impl<'a> Statement<'a> {
             catalog_changed: false,
             note: Note::default(),
             deltas: BTreeMap::new(),
+            outer,
             depth: self.depth,
             hook_writes: self.hook_writes,
             now_ms: self.now_ms,
@@ -290,6 +298,15 @@ impl<'a> Statement<'a> {
     pub(crate) fn insert(&mut self, collection: &Arc<Collection>, document: RawDocumentBuf) -> Result<()> {
         if self.latest.is_some() && collection.settings.series.is_some() {
             return Err(crate::series::in_transaction(collection));
+        }
+        if self.latest.is_some() && collection.settings.capped.is_some() {
+            let namespace = &collection.namespace;
+            return Err(Error::new(
+                Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                format!(
+                    "Collection '{namespace}' is a capped collection. Writes in transactions are not allowed on capped collections."
+                ),
+            ));
         }
         let seconds = u32::try_from((self.engine.options.clock)() / 1000).unwrap_or(u32::MAX);
         let now = bson::Timestamp { time: seconds, increment: 1 };
@@ -480,7 +497,7 @@ impl<'a> Statement<'a> {
                 if old.entries.contains(entry) {
                     continue;
                 }
-                if index.spec.unique() && !old.entries.iter().any(|other| other.key == entry.key) {
+                if index.spec.refuses_duplicates() && !old.entries.iter().any(|other| other.key == entry.key) {
                     self.check_unique(collection, index, &entry.key, record_key, after)?;
                 }
                 self.layer.put(keyspace::index(index.id, &entry.key, record_key), entry.bits.clone());
@@ -584,9 +601,11 @@ impl<'a> Statement<'a> {
         let Some(capped) = collection.settings.capped else { return Ok(()) };
         loop {
             let mut totals = self.engine.totals(self.newest(), collection.id)?;
-            let delta = self.deltas.get(&collection.id).copied().unwrap_or_default();
-            totals.count += delta.count;
-            totals.size_bytes += delta.size_bytes;
+            for deltas in [&self.outer, &self.deltas] {
+                let delta = deltas.get(&collection.id).copied().unwrap_or_default();
+                totals.count += delta.count;
+                totals.size_bytes += delta.size_bytes;
+            }
             let fits =
                 totals.size_bytes as u64 <= capped.size_bytes && (capped.max == 0 || totals.count as u64 <= capped.max);
             if fits || totals.count <= 1 {

@@ -301,7 +301,10 @@ impl Inner {
         self.series.forget(collection.id);
         self.index_uses.forget(collection.id, None);
         // A change stream still has its drop and invalidate events to give.
-        self.cursors.close_where(|cursor| cursor.namespace == collection.namespace && cursor.reached.is_none());
+        let message = format!("collection dropped. UUID {}", bson::Uuid::from_bytes(collection.uuid));
+        let dropped = Error::new(Code::QUERY_PLAN_KILLED, message);
+        self.cursors
+            .fail_where(&dropped, |cursor| cursor.namespace == collection.namespace && cursor.reached.is_none());
         Ok(())
     }
 

@@ -89,6 +89,9 @@ impl Engine {
             let mut index = Index::clone(&collection.indexes[number]);
             let document = change(index.spec.document())?;
             index.spec = Arc::new(IndexSpec::parse(&document, collection.settings.collation.as_ref())?);
+            if index.spec.hidden() != collection.indexes[number].spec.hidden() {
+                self.inner.index_uses.forget(collection.id, Some(name));
+            }
             let mut changed = Collection::clone(&collection);
             changed.indexes[number] = Arc::new(index);
             let detail = rawdoc! { "collMod": namespace.collection.as_str(), "index": document };
