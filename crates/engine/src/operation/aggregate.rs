@@ -286,7 +286,7 @@ fn documents(pipeline: &Pipeline, from: usize) -> Result<RawArrayBuf> {
     Ok(pipeline.documents(from)?.into_iter().collect())
 }
 
-fn parse_pipeline(
+pub(super) fn parse_pipeline(
     stages: &bson::RawArray,
     parser: &mut Parser,
     collator: Option<Arc<Collator>>,

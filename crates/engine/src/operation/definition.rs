@@ -51,7 +51,7 @@ impl Engine {
     /// Creates a collection or a view.
     ///
     /// # Errors
-    /// `NamespaceExists` (48), and what the options refuse.
+    /// `NamespaceExists` (48), and what the options refuse; for a view also what its definition can't be.
     pub fn create(&self, context: &Context, create: &Create) -> Result<Written<()>> {
         self.inner.write(context, |statement| {
             if let Some(existing) = statement.catalog.get(&create.namespace) {
@@ -67,6 +67,7 @@ impl Engine {
                     ),
                 ));
             }
+            super::views::check_view(&statement.catalog, &create.namespace, &create.options)?;
             statement.create_collection(&create.namespace, create.options.clone())
         })
     }
@@ -194,6 +195,7 @@ impl Engine {
         self.inner.write(context, |statement| {
             let collection = statement.catalog.require(namespace)?.clone();
             let options = change(&collection.options)?;
+            super::views::check_view(&statement.catalog, namespace, &options)?;
             let mut changed = Collection::clone(&collection);
             changed.settings = Settings::parse(&options)?;
             changed.options = options;

@@ -29,6 +29,7 @@ mod sizes;
 mod transaction;
 mod update;
 mod validate;
+mod views;
 
 pub use access::PipelineAccess;
 pub use aggregate::Aggregate;

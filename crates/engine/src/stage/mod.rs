@@ -278,8 +278,12 @@ pub fn find(name: &str) -> Option<&'static StageKind> {
 }
 
 /// The refusal of a stage that does not exist, or is not our aim.
-fn unknown(name: &str, in_facet: bool) -> Error {
+fn unknown(name: &str, place: Place, in_facet: bool) -> Error {
     let known = UNSUPPORTED.contains(&name);
+    if place == Place::View && OF_CHANGE_STREAMS.contains(&name) {
+        let message = format!("{name} may not be used in the definition of a view");
+        return Error::new(Code::OPTION_NOT_SUPPORTED_ON_VIEW, message);
+    }
     if in_facet && (known || OF_CHANGE_STREAMS.contains(&name)) {
         return Error::location(40600, format!("{name} is not allowed to be used within a $facet stage"));
     }

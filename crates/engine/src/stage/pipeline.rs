@@ -127,7 +127,7 @@ impl Pipeline {
         }
         for (at, document) in documents.iter().enumerate() {
             let (name, argument) = single_field(document)?;
-            let kind = find(name).ok_or_else(|| unknown(name, context.in_facet))?;
+            let kind = find(name).ok_or_else(|| unknown(name, context.place, context.in_facet))?;
             let standing = Standing { name: kind.name, position: kind.position, in_facet: kind.in_facet };
             check_place(&standing, at, documents.len(), context)?;
             let is_text = |filter: &RawDocument| crate::document::get(filter, "$text").is_ok_and(|text| text.is_some());
