@@ -134,9 +134,15 @@ impl Token {
     }
 
     fn parse(document: &RawDocument) -> Result<Token> {
-        let data = document
-            .get_str("_data")
-            .map_err(|_| Error::type_mismatch("a resume token must hold a string '_data'; use an event's whole _id"))?;
+        if document.get("_typeBits")?.is_some_and(|bits| bits.as_binary().is_none()) {
+            return Err(Error::location(40648, "Bad resume token: _typeBits of wrong type"));
+        }
+        let data = document.get_str("_data").map_err(|_| {
+            Error::location(40647, "Bad resume token: _data must be a string; use an event's whole _id")
+        })?;
+        if data.is_empty() {
+            return Err(Error::location(40649, "The resume token is empty"));
+        }
         if data.len() % 2 != 0 || !data.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(Error::failed_to_parse("resume token string was not a valid hex string"));
         }

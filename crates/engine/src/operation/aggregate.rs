@@ -185,6 +185,7 @@ impl Inner {
                 "$changeStream can't be used in a transaction",
             ));
         }
+        refuse_unwatchable(&options)?;
         let reading = self.reading(context)?;
         if let Some(collection) = reading.catalog.get(&aggregate.namespace) {
             crate::statement::refuse_view(collection)?;
@@ -335,7 +336,7 @@ fn change_stream_stage(aggregate: &Aggregate) -> Result<Option<(ChangeStreamOpti
         return Ok(None);
     };
     let RawBsonRef::Document(argument) = argument else {
-        return Err(Error::location(50808, "$changeStream stage expects a document as argument"));
+        return Err(Error::location(6_188_500, "$changeStream must take a nested object"));
     };
     let scope = match aggregate.namespace.collection.as_str() {
         "" | "$cmd.aggregate" => Scope::Database(aggregate.namespace.database.clone()),
@@ -359,6 +360,21 @@ fn change_stream_stage(aggregate: &Aggregate) -> Result<Option<(ChangeStreamOpti
     Ok(Some((options, rest)))
 }
 
+/// Refuses a stream on what belongs to the server.
+fn refuse_unwatchable(options: &ChangeStreamOptions) -> Result<()> {
+    let (namespace, what) = match &options.scope {
+        Scope::Collection(namespace) if namespace.is_system() => (namespace.to_string(), "a system collection"),
+        Scope::Collection(namespace) if matches!(namespace.database.as_str(), "admin" | "config" | "local") => {
+            (namespace.to_string(), "a collection of a database of the server's own")
+        }
+        Scope::Database(database) if matches!(database.as_str(), "admin" | "config" | "local") => {
+            (database.clone(), "a database of the server's own")
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::new(Code::INVALID_NAMESPACE, format!("$changeStream may not be opened on {what}: {namespace}")))
+}
+
 fn change_stream_option(
     options: &mut ChangeStreamOptions,
     name: &str,
@@ -371,11 +387,17 @@ fn change_stream_option(
     };
     let start_once = |options: &ChangeStreamOptions| match options.start {
         Start::Now => Ok(()),
+        Start::ResumeAfter(_) | Start::StartAfter(_) if name != "startAtOperationTime" => {
+            Err(Error::location(50865, "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage"))
+        }
         _ => Err(Error::location(
             40674,
             "Only one type of resume option is allowed, but multiple were found: resumeAfter, startAfter or startAtOperationTime",
         )),
     };
+    if matches!(value, RawBsonRef::Null | RawBsonRef::Undefined) {
+        return Ok(());
+    }
     match name {
         "fullDocument" => {
             options.full_document = match value.as_str().ok_or_else(wrong)? {

@@ -1,4 +1,4 @@
-//! `{$currentOp: {allUsers, idleConnections, idleCursors, idleSessions, localOps, backtrace}}`: the operations that run.
+//! `{$currentOp: {allUsers, idleConnections, idleCursors, idleSessions, localOps, backtrace, truncateOps}}`: the operations that run.
 //!
 //! Documented at <https://www.mongodb.com/docs/manual/reference/operator/aggregation/currentOp/>.
 
@@ -7,7 +7,8 @@ use crate::error::{Code, Error, Result};
 use crate::stage::{ParseContext, Position, Report, Stage, StageKind, report};
 use std::sync::Arc;
 
-pub(super) const STAGE: StageKind = StageKind::new("$currentOp", parse).at(Position::FirstWithoutCollection);
+pub(super) const STAGE: StageKind =
+    StageKind::new("$currentOp", parse).at(Position::FirstWithoutCollection).not_in_transaction();
 
 fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec<Arc<dyn Stage>>> {
     if context.namespace.database != "admin" {
@@ -17,12 +18,11 @@ fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec
         ));
     }
     let RawBsonRef::Document(options) = argument else {
-        return Err(Error::failed_to_parse(format!(
+        return Err(Error::type_mismatch(format!(
             "$currentOp options must be specified in an object, but found: {}",
             type_name(argument)
         )));
     };
-    let mut local = false;
     let mut all_nodes = false;
     for field in options {
         let (name, value) = field?;
@@ -36,20 +36,21 @@ fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec
                 | "localOps"
                 | "backtrace"
                 | "targetAllNodes"
+                | "truncateOps"
         ) {
-            return Err(Error::failed_to_parse(format!("Unrecognized option '{name}' in $currentOp stage.")));
+            return Err(Error::location(40415, format!("BSON field '$currentOp.{name}' is an unknown field.")));
         }
         let RawBsonRef::Boolean(given) = value else {
-            return Err(Error::failed_to_parse(format!(
+            return Err(Error::type_mismatch(format!(
                 "The '{name}' parameter of the $currentOp stage must be a boolean value, but found: {}",
                 type_name(value)
             )));
         };
-        local |= name == "localOps" && given;
         all_nodes |= name == "targetAllNodes" && given;
     }
-    if local && all_nodes {
-        return Err(Error::failed_to_parse("The 'localOps' parameter of $currentOp excludes 'targetAllNodes'"));
+    if all_nodes {
+        let message = "The 'targetAllNodes' parameter of the $currentOp stage is for sharded clusters";
+        return Err(Error::failed_to_parse(message));
     }
     Ok(report::of(Report::Operations, options.to_owned()))
 }

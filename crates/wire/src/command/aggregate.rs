@@ -164,6 +164,12 @@ fn check_first_stage(ctx: &Context<'_>, pipeline: &RawArray) -> Result<()> {
         let message = format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1");
         return Err(Error::new(Code::API_STRICT_ERROR, message));
     }
+    let expands =
+        || options.as_document().is_some_and(|options| options.get("showExpandedEvents").ok().flatten().is_some());
+    if ctx.generic.api_strict && name == "$changeStream" && expands() {
+        let message = "BSON field '$changeStream.showExpandedEvents' is not allowed with apiStrict: true";
+        return Err(Error::new(Code::API_STRICT_ERROR, message));
+    }
     let concern = ctx.body().get_document("readConcern").and_then(|concern| concern.get_str("level"));
     match concern {
         Ok(level) if name == "$changeStream" && level != "majority" => {
