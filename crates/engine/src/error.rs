@@ -287,6 +287,7 @@ codes! {
     API_DEPRECATION_ERROR 324 "APIDeprecationError"
     API_VERSION_ERROR 326 "APIVersionError"
     UNSUPPORTED_OP_QUERY_COMMAND 352 "UnsupportedOpQueryCommand"
+    CANNOT_CONVERT_INDEX_TO_UNIQUE 359 "CannotConvertIndexToUnique"
     COLLECTION_UUID_MISMATCH 361 "CollectionUUIDMismatch"
     REAUTHENTICATION_REQUIRED 391 "ReauthenticationRequired"
     SOCKET_EXCEPTION 9001 "SocketException"

@@ -38,6 +38,7 @@ pub struct IndexSpec {
     name: String,
     fields: Vec<KeyField>,
     unique: bool,
+    prepare_unique: bool,
     sparse: bool,
     hidden: bool,
     expire_after_seconds: Option<i64>,
@@ -106,6 +107,16 @@ impl IndexSpec {
     /// Whether two documents may not have the same key.
     pub fn unique(&self) -> bool {
         self.unique
+    }
+
+    /// Whether it is to become unique: new duplicates are refused, older ones may still be there.
+    pub fn prepare_unique(&self) -> bool {
+        self.prepare_unique
+    }
+
+    /// Whether no new duplicates may come.
+    pub fn refuses_duplicates(&self) -> bool {
+        self.unique || self.prepare_unique
     }
 
     /// Whether documents without any of the fields are left out.

@@ -37,6 +37,7 @@ struct Options<'a> {
     name: Option<&'a str>,
     version: Option<i32>,
     unique: bool,
+    prepare_unique: bool,
     sparse: bool,
     hidden: bool,
     background: Option<bool>,
@@ -78,6 +79,7 @@ impl IndexSpec {
             name: name.to_owned(),
             fields,
             unique: options.unique,
+            prepare_unique: options.prepare_unique && !options.unique,
             sparse: options.sparse,
             hidden: options.hidden,
             expire_after_seconds: options.expire_after_seconds,
@@ -163,6 +165,7 @@ impl IndexSpec {
         for name in &options.names {
             match *name {
                 "unique" if self.unique && !self.is_id() => append(&mut document, name, RawBsonRef::Boolean(true))?,
+                "prepareUnique" if self.prepare_unique => append(&mut document, name, RawBsonRef::Boolean(true))?,
                 "sparse" if self.sparse => append(&mut document, name, RawBsonRef::Boolean(true))?,
                 "hidden" if self.hidden => append(&mut document, name, RawBsonRef::Boolean(true))?,
                 "background" => {
@@ -217,7 +220,8 @@ impl<'a> Options<'a> {
             "sparse" => self.sparse = truth(name, value)?,
             "background" => self.background = Some(truth(name, value)?),
             "hidden" => self.hidden = value.as_bool().ok_or_else(|| wrong_type(name, value, "bool"))?,
-            "clustered" | "prepareUnique" => drop(truth(name, value)?),
+            "clustered" => drop(truth(name, value)?),
+            "prepareUnique" => self.prepare_unique = truth(name, value)?,
             "expireAfterSeconds" => self.expire_after_seconds = Some(seconds(value)?),
             "partialFilterExpression" => self.partial = Some(object(name, value)?),
             "collation" => self.collation = Some(object(name, value)?),

@@ -27,6 +27,7 @@ mod scan;
 mod shape;
 mod sizes;
 mod transaction;
+mod unique;
 mod update;
 mod validate;
 mod views;

@@ -473,7 +473,7 @@ fn covers(index: &Index, keys: &Keys) -> bool {
 }
 
 /// How long the fields of a stored key are; the record key follows them.
-fn fields_length(spec: &IndexSpec, stored: &[u8]) -> Result<usize> {
+pub(super) fn fields_length(spec: &IndexSpec, stored: &[u8]) -> Result<usize> {
     let mut length = 0;
     for descending in spec.descending() {
         length += key::skip(&stored[length..], descending)?;

@@ -76,8 +76,9 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         let info = ctx.shared.engine.collection(&context, &namespace)?;
         check(&arguments, &info.collection)?;
         if let Some(index) = arguments.index {
-            let arguments = IndexArguments::parse_nested("collMod.index", index)?;
-            modify_index(ctx, &namespace, &arguments, reply).await?;
+            let index_arguments = IndexArguments::parse_nested("collMod.index", index)?;
+            let dry_run = arguments.dry_run.0;
+            modify_index(ctx, &namespace, &index_arguments, dry_run, reply).await?;
         }
         let body = ctx.body();
         let changes = body.iter().filter_map(|field| field.ok()).any(|(key, _)| OPTIONS.contains(&key.as_str()));
@@ -122,12 +123,15 @@ fn check(arguments: &Arguments<'_>, collection: &Collection) -> Result<()> {
             return Err(invalid(format!("a view has no indexes: {namespace}")));
         }
     }
+    if arguments.view_on == Some("") {
+        return Err(Error::bad_value("'viewOn' cannot be empty"));
+    }
     if of_view && (!collection.is_view() || is_series) {
         return Err(invalid(format!("'viewOn' and 'pipeline' are for views; {namespace} is a collection")));
     }
     for (index, stage) in arguments.pipeline.into_iter().flatten().enumerate() {
         let stage = stage?;
-        if stage.as_document().is_none() {
+        if stage.as_document().is_none() && !super::arguments::is_null(stage) {
             let field = format!("pipeline.{index}");
             return Err(Path { parent, field: &field }.wrong_type(stage, &["object"]));
         }
@@ -295,6 +299,7 @@ async fn modify_index(
     ctx: &Context<'_>,
     namespace: &Namespace,
     arguments: &IndexArguments<'_>,
+    dry_run: bool,
     reply: &mut Writer,
 ) -> Result<()> {
     let refuse = |message: &str| Err(invalid(message));
@@ -319,6 +324,9 @@ async fn modify_index(
     }
     if is_id {
         return match arguments.hidden {
+            Some(_) if collection.settings.clustered => {
+                Err(Error::location(6_011_800, "The clusteredIndex can't be hidden or shown again"))
+            }
             Some(_) => Err(Error::bad_value("can't hide _id index")),
             None => refuse("the _id index can't be changed"),
         };
@@ -327,67 +335,120 @@ async fn modify_index(
         let which = arguments.name.map_or_else(|| "with this key pattern".to_owned(), str::to_owned);
         return Err(Error::new(Code::INDEX_NOT_FOUND, format!("cannot find index {which} for ns {namespace}")));
     };
-    check_index(arguments, &index.spec)?;
-    let old = index.spec.document();
-    if let Some(seconds) = arguments.expire_after_seconds {
-        let was = old.get("expireAfterSeconds")?.and_then(super::number);
-        reply.put_some("expireAfterSeconds_old", was);
-        reply.put("expireAfterSeconds_new", seconds.min(i64::from(i32::MAX)));
+    let changes = Changes::of(arguments, &index.spec)?;
+    if dry_run && !changes.unique && arguments.unique.is_none() {
+        return refuse("dryRun is for turning an index into a unique one");
     }
-    if let Some(hidden) = arguments.hidden.filter(|hidden| hidden.0 != index.spec.hidden()) {
-        reply.put("hidden_old", index.spec.hidden());
-        reply.put("hidden_new", hidden.0);
+    if changes.unique {
+        let violations = ctx.shared.engine.unique_violations(&context, namespace, index.spec.name())?;
+        refuse_duplicates(violations)?;
     }
-    if let Some(unique) = arguments.unique {
-        reply.put("unique_new", unique.0);
+    if dry_run {
+        return Ok(());
     }
-    let change = |old: &RawDocument| changed_index(old, arguments);
+    changes.report(&index.spec, reply)?;
+    let change = |old: &RawDocument| changes.apply(old);
     ctx.shared.engine.modify_index(&context, namespace, index.spec.name(), change)?.durable().await
 }
 
-fn check_index(arguments: &IndexArguments<'_>, spec: &IndexSpec) -> Result<()> {
-    let others = arguments.hidden.is_some() || arguments.expire_after_seconds.is_some();
-    match (arguments.prepare_unique, arguments.unique) {
-        (Some(_), _) if others => return Err(invalid("prepareUnique can't be changed together with other options")),
-        (Some(_), _) => {
-            let message = "prepareUnique is not supported; create a unique index and drop the old one";
-            return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
-        }
-        (None, Some(Flag(true))) => return Err(invalid("an index becomes unique only after prepareUnique")),
-        (None, Some(Flag(false))) => return Err(Error::bad_value("a unique index can't be turned back")),
-        (None, None) => {}
+/// The refusal of an index with duplicates to become unique.
+fn refuse_duplicates(violations: Vec<RawDocumentBuf>) -> Result<()> {
+    if violations.is_empty() {
+        return Ok(());
     }
-    if let Some(seconds) = arguments.expire_after_seconds {
-        if seconds < 0 {
-            return Err(invalid("expireAfterSeconds can't be negative"));
-        }
-        if spec.fields().len() != 1 || spec.wildcard().is_some() {
-            return Err(invalid(
-                "TTL indexes are single-field indexes, compound and wildcard indexes can't expire documents",
-            ));
-        }
-    }
-    Ok(())
+    let mut extra = Writer::new();
+    extra.begin_array("violations");
+    violations.iter().for_each(|violation| extra.push(violation));
+    extra.end();
+    let message =
+        "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.";
+    Err(Error::new(Code::CANNOT_CONVERT_INDEX_TO_UNIQUE, message).with_extra(extra.finish_document()))
 }
 
-fn changed_index(old: &RawDocument, arguments: &IndexArguments<'_>) -> Result<RawDocumentBuf> {
-    let mut index = Writer::new();
-    for element in old {
-        let (key, value) = element?;
-        match key.as_str() {
-            "expireAfterSeconds" if arguments.expire_after_seconds.is_some() => {}
-            "hidden" if arguments.hidden.is_some() => {}
-            "unique" if arguments.unique.is_some() => {}
-            "prepareUnique" if arguments.prepare_unique.is_some() || arguments.unique.is_some() => {}
-            key => index.put(key, value),
+/// What really changes of an index.
+struct Changes {
+    expire_after_seconds: Option<i64>,
+    hidden: Option<bool>,
+    prepare_unique: Option<bool>,
+    /// Whether it becomes unique.
+    unique: bool,
+}
+
+impl Changes {
+    fn of(arguments: &IndexArguments<'_>, spec: &IndexSpec) -> Result<Changes> {
+        let prepare_unique = arguments
+            .prepare_unique
+            .map(|flag| flag.0)
+            .filter(|prepare| *prepare != spec.prepare_unique() && !spec.unique());
+        let others = arguments.hidden.is_some() || arguments.expire_after_seconds.is_some();
+        if prepare_unique.is_some() && (others || arguments.unique.is_some()) {
+            return Err(invalid("prepareUnique can't be changed together with other options"));
         }
+        let unique = match arguments.unique {
+            Some(Flag(false)) => return Err(Error::bad_value("a unique index can't be turned back")),
+            Some(Flag(true)) if spec.unique() => false,
+            Some(Flag(true)) if !spec.prepare_unique() => {
+                return Err(invalid("an index becomes unique only after prepareUnique: set it first"));
+            }
+            Some(Flag(true)) => true,
+            None => false,
+        };
+        if let Some(seconds) = arguments.expire_after_seconds {
+            if seconds < 0 {
+                return Err(invalid("expireAfterSeconds can't be negative"));
+            }
+            if spec.fields().len() != 1 || spec.wildcard().is_some() {
+                return Err(invalid(
+                    "TTL indexes are single-field indexes, compound and wildcard indexes can't expire documents",
+                ));
+            }
+        }
+        let expire_after_seconds = arguments.expire_after_seconds.map(|seconds| seconds.min(i64::from(i32::MAX)));
+        let hidden = arguments.hidden.map(|flag| flag.0);
+        Ok(Changes { expire_after_seconds, hidden, prepare_unique, unique })
     }
-    let seconds = arguments.expire_after_seconds.map(|seconds| seconds.min(i64::from(i32::MAX)) as i32);
-    index.put_some("expireAfterSeconds", seconds);
-    for (key, flag) in [("hidden", arguments.hidden), ("unique", arguments.unique)] {
-        if flag == Some(Flag(true)) {
+
+    /// Says what was and will be.
+    fn report(&self, spec: &IndexSpec, reply: &mut Writer) -> Result<()> {
+        if let Some(seconds) = self.expire_after_seconds {
+            let was = spec.document().get("expireAfterSeconds")?.and_then(super::number);
+            reply.put_some("expireAfterSeconds_old", was);
+            reply.put("expireAfterSeconds_new", seconds);
+        }
+        if let Some(hidden) = self.hidden.filter(|hidden| *hidden != spec.hidden()) {
+            reply.put("hidden_old", spec.hidden());
+            reply.put("hidden_new", hidden);
+        }
+        if let Some(prepare_unique) = self.prepare_unique {
+            reply.put("prepareUnique_old", spec.prepare_unique());
+            reply.put("prepareUnique_new", prepare_unique);
+        }
+        if self.unique {
+            reply.put("unique_new", true);
+        }
+        Ok(())
+    }
+
+    /// The changed specification.
+    fn apply(&self, old: &RawDocument) -> Result<RawDocumentBuf> {
+        if self.unique && !old.get_bool("prepareUnique").unwrap_or(false) {
+            return Err(invalid("prepareUnique was taken back meanwhile: set it again"));
+        }
+        let mut index = Writer::new();
+        for element in old {
+            let (key, value) = element?;
+            match key.as_str() {
+                "expireAfterSeconds" if self.expire_after_seconds.is_some() => {}
+                "hidden" if self.hidden.is_some() => {}
+                "prepareUnique" if self.prepare_unique.is_some() || self.unique => {}
+                key => index.put(key, value),
+            }
+        }
+        index.put_some("expireAfterSeconds", self.expire_after_seconds.map(|seconds| seconds as i32));
+        let flags = [("hidden", self.hidden), ("prepareUnique", self.prepare_unique), ("unique", Some(self.unique))];
+        for (key, _) in flags.into_iter().filter(|(_, flag)| *flag == Some(true)) {
             index.put(key, true);
         }
+        Ok(index.finish_document())
     }
-    Ok(index.finish_document())
 }
