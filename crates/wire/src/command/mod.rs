@@ -56,6 +56,8 @@ pub mod unsupported;
 mod update;
 mod users;
 mod validate;
+mod validate_metadata;
+pub(crate) mod write_block;
 
 pub(crate) use arguments::{Arguments, Flag, Path, arguments, number, type_name};
 pub(crate) use documents::block;
@@ -276,6 +278,7 @@ pub static TABLE: &[&Command] = &[
     &users::UPDATE,
     &users::INFO,
     &validate::COMMAND,
+    &validate_metadata::COMMAND,
     &diagnostic::WHATS_MY_URI,
 ];
 

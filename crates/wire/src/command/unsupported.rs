@@ -96,7 +96,6 @@ static NAMES: &[(&str, &str)] = &[
     ("unsetSharding", SHARDING),
     ("updateSearchIndex", SEARCH),
     ("updateZoneKeyRange", SHARDING),
-    ("validateDBMetadata", INTERNAL),
 ];
 
 /// Why a known command is not there; none for an unknown name.
