@@ -289,6 +289,7 @@ codes! {
     UNSUPPORTED_OP_QUERY_COMMAND 352 "UnsupportedOpQueryCommand"
     CANNOT_CONVERT_INDEX_TO_UNIQUE 359 "CannotConvertIndexToUnique"
     COLLECTION_UUID_MISMATCH 361 "CollectionUUIDMismatch"
+    USER_WRITES_BLOCKED 371 "UserWritesBlocked"
     REAUTHENTICATION_REQUIRED 391 "ReauthenticationRequired"
     SOCKET_EXCEPTION 9001 "SocketException"
     NOT_WRITABLE_PRIMARY 10107 "NotWritablePrimary"

@@ -39,6 +39,12 @@ pub(crate) struct Shared {
     pub(crate) sessions: Sessions,
     pub(crate) users: Users,
     pub(crate) parameters: RwLock<BTreeMap<String, bson::Bson>>,
+    /// How queries of some shapes are run.
+    pub(crate) query_settings: RwLock<crate::command::query_settings::AllSettings>,
+    /// The reason why writes of users are refused, if they are.
+    pub(crate) write_block: RwLock<Option<&'static str>>,
+    /// The milliseconds that reads may take where they don't say; zero for any.
+    pub(crate) default_max_time_ms: AtomicU64,
     /// Memory for large requests, in units of [`BUDGET_UNIT_BYTES`].
     pub(crate) request_memory: Arc<Semaphore>,
     /// Set once; wakes those who await a change of the topology.
@@ -66,6 +72,9 @@ impl Shared {
             metrics: Metrics::default(),
             sessions: Sessions::default(),
             users: Users::load(engine.clone())?,
+            query_settings: RwLock::new(crate::command::query_settings::load(&engine)?),
+            write_block: RwLock::new(crate::command::write_block::load(&engine)?),
+            default_max_time_ms: AtomicU64::new(crate::command::cluster_parameters::default_max_time_ms(&engine)?),
             engine,
             parameters: RwLock::new(crate::command::parameters::defaults(config.test_commands)),
             request_memory: Arc::new(Semaphore::new(config.request_memory_bytes / BUDGET_UNIT_BYTES)),

@@ -58,6 +58,7 @@ const ADMINISTER_USERS: &[Action] = &[
 ];
 const MONITOR: &[Action] = &[
     ConnPoolStats,
+    GetClusterParameter,
     GetCmdLineOpts,
     GetDefaultRwConcern,
     GetLog,
@@ -74,12 +75,16 @@ const MONITOR: &[Action] = &[
 const MANAGE: &[Action] = &[
     AppendOplogNote,
     Fsync,
+    GetClusterParameter,
     GetDefaultRwConcern,
     ReplSetGetConfig,
+    QuerySettings,
     ReplSetGetStatus,
+    SetClusterParameter,
     SetDefaultRwConcern,
     SetFeatureCompatibilityVersion,
     SetParameter,
+    SetUserWriteBlockMode,
     ListSessions,
 ];
 const MANAGE_HOST: &[Action] = &[

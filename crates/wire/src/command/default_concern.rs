@@ -8,8 +8,7 @@ use super::{Command, Context, Later, Run, arguments};
 use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
-use engine::operation::{Find, Query, Update, UpdateStatement};
-use engine::{Code, Error, Namespace, Result};
+use engine::{Code, Error, Result};
 
 /// `getDefaultRWConcern`.
 pub(crate) static GET: Command = Command {
@@ -45,21 +44,13 @@ arguments! {
     }
 }
 
-/// The `_id` of the defaults in `config.settings`.
+/// Where the defaults are kept.
+const COLLECTION: &str = "settings";
 const ID: &str = "ReadWriteConcernDefaults";
-
-fn settings() -> Result<Namespace> {
-    Namespace::new("config", "settings")
-}
 
 /// The defaults that were set.
 fn kept(ctx: &Context<'_>) -> Result<RawDocumentBuf> {
-    let query = Query { filter: rawdoc! { "_id": ID }, ..Query::default() };
-    let batch = ctx.shared.engine.find(&engine::Context::default(), &Find { query, ..Find::new(settings()?) })?;
-    match batch.documents.first() {
-        Some(document) => Ok(RawDocument::from_bytes(document)?.to_owned()),
-        None => Ok(RawDocumentBuf::new()),
-    }
+    Ok(super::kept::read(&ctx.shared.engine, COLLECTION, ID)?.unwrap_or_default())
 }
 
 fn get(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
@@ -144,30 +135,8 @@ fn set<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         new.put("updateOpTime", bson::Timestamp { increment: time.increment + 1, ..time });
         new.put("updateWallClockTime", bson::DateTime::now());
         let new = new.finish_document();
-        replace(ctx, &new)?.durable().await?;
+        super::kept::replace(&ctx.shared.engine, COLLECTION, ID, new.clone())?.durable().await?;
         write(&new, reply);
         Ok(())
     })
-}
-
-fn replace(ctx: &Context<'_>, new: &RawDocument) -> Result<engine::Written<()>> {
-    let statement = UpdateStatement {
-        query: Query { filter: rawdoc! { "_id": ID }, ..Query::default() },
-        update: new.to_owned().into(),
-        multi: false,
-        upsert: true,
-        array_filters: Vec::new(),
-    };
-    let update = Update {
-        namespace: settings()?,
-        statements: vec![statement],
-        ordered: true,
-        bypass_document_validation: false,
-        statement_ids: Vec::new(),
-    };
-    let mut written = ctx.shared.engine.update(&engine::Context::default(), &update)?;
-    if let Some(failed) = written.reply.errors.pop() {
-        return Err(failed.error);
-    }
-    Ok(engine::Written { reply: (), ticket: written.ticket })
 }

@@ -8,6 +8,7 @@ mod arguments;
 mod backup;
 mod bulk_write;
 mod capped;
+pub(crate) mod cluster_parameters;
 mod coll_mod;
 mod collections;
 mod concern;
@@ -25,6 +26,7 @@ mod documents;
 mod drop_connections;
 mod explain;
 mod fail_point;
+mod feature_version;
 mod find;
 mod find_and_modify;
 mod generic;
@@ -33,6 +35,7 @@ mod hello;
 mod host_info;
 mod indexes;
 mod insert;
+mod kept;
 mod kill_cursors;
 mod kill_op;
 mod list_commands;
@@ -59,7 +62,7 @@ mod validate;
 mod validate_metadata;
 pub(crate) mod write_block;
 
-pub(crate) use arguments::{Arguments, Flag, Path, arguments, number, type_name};
+pub(crate) use arguments::{Arguments, Field, Flag, Path, arguments, number, type_name};
 pub(crate) use documents::block;
 pub(crate) use generic::Generic;
 pub(crate) use serve::serve;
@@ -227,6 +230,7 @@ pub static TABLE: &[&Command] = &[
     &find_and_modify::COMMAND,
     &maintenance::FSYNC,
     &maintenance::FSYNC_UNLOCK,
+    &cluster_parameters::GET,
     &diagnostic::GET_CMD_LINE_OPTS,
     &default_concern::GET,
     &log::GET_LOG,
@@ -268,7 +272,9 @@ pub static TABLE: &[&Command] = &[
     &sasl::CONTINUE,
     &sasl::START,
     &server_status::COMMAND,
+    &cluster_parameters::SET,
     &default_concern::SET,
+    &feature_version::COMMAND,
     &parameters::SET_PARAMETER,
     &backup::COMMAND,
     &sessions::START_SESSION,

@@ -56,7 +56,7 @@ pub(crate) fn defaults(test_commands: bool) -> BTreeMap<String, Bson> {
         "cursorTimeoutMillis": 600_000_i64,
         "enableLocalhostAuthBypass": true,
         "enableTestCommands": test_commands,
-        "featureCompatibilityVersion": { "version": "8.0" },
+        "featureCompatibilityVersion": { "version": super::feature_version::VERSION },
         "internalQueryMaxBlockingSortMemoryUsageBytes": 104_857_600_i64,
         "localLogicalSessionTimeoutMinutes": 30,
         "logLevel": 0,

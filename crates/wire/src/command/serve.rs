@@ -12,6 +12,7 @@ use crate::session::SessionId;
 use crate::state::{ConnectionInfo, Shared, count};
 use engine::{Code, Error, Result};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How often the use of a busy session is noted.
@@ -196,7 +197,7 @@ async fn run(
         meet_fail_points(points, client, command, called, write, ending).await?;
     }
     let id = shared.next_operation_id();
-    let max_time_ms = generic.max_time_ms.filter(|_| !command.own_time_limit);
+    let max_time_ms = generic.max_time_ms.or_else(|| default_time(shared, command)).filter(|_| !command.own_time_limit);
     let operation = Arc::new(Operation::start(id, command, message.body_bytes(), max_time_ms));
     ending.operation = Some(operation.clone());
     if shared.profiler.is_on() {
@@ -208,6 +209,7 @@ async fn run(
     let mut context =
         Context { shared, client, message, command, called, generic, operation, explained: None, more_to_come: false };
     auth::authorize(&mut context)?;
+    super::write_block::check(&context)?;
     note_session(&mut context)?;
     match command.run {
         Run::Now(run) => run(&mut context, writer)?,
@@ -224,6 +226,12 @@ fn statements(message: &Message) -> usize {
     let array =
         || lists.iter().find_map(|list| message.body().get_array(*list).ok()).map(|array| array.into_iter().count());
     sequence.or_else(array).unwrap_or(1)
+}
+
+/// The time that a read may take where it does not say.
+fn default_time(shared: &Shared, command: &Command) -> Option<u64> {
+    let default = shared.default_max_time_ms.load(Ordering::Relaxed);
+    (command.reads && default > 0).then_some(default)
 }
 
 /// Lets the command meet the fault that it was told to meet.
