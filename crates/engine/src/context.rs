@@ -2,9 +2,10 @@
 
 use crate::error::{Code, Error, Result};
 use crate::monitor::Monitor;
+use crate::namespace::Namespace;
 use crate::snapshots::SnapshotRead;
 use crate::stage::Report;
-use bson::{RawDocument, RawDocumentBuf};
+use bson::{RawBson, RawDocument, RawDocumentBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -41,6 +42,9 @@ impl SessionContext {
 /// What the server around the engine reports on: running operations and sessions, for `$currentOp` and `$listSessions`.
 pub type Reporter = Arc<dyn Fn(Report, &RawDocument) -> Result<Vec<RawDocumentBuf>> + Send + Sync>;
 
+/// The indexes, by names or key patterns, that queries on some collections may use, whatever they hint at.
+pub type IndexHints = Vec<(Namespace, Vec<RawBson>)>;
+
 /// The context of one operation.
 #[derive(Clone)]
 pub struct Context {
@@ -54,6 +58,8 @@ pub struct Context {
     pub snapshot: Option<Arc<SnapshotRead>>,
     /// Who knows of running operations and sessions.
     pub reporter: Option<Reporter>,
+    /// Which indexes its plans may read, as an administrator said; where none of them is there, all.
+    pub index_hints: Option<Arc<IndexHints>>,
     /// Runs a part that may block or take long; a server on an async runtime gives the rest of its work to another
     /// thread meanwhile. The default runs it in place.
     pub blocking: fn(&mut dyn FnMut()),
@@ -67,6 +73,7 @@ impl Default for Context {
             monitor: Arc::default(),
             snapshot: None,
             reporter: None,
+            index_hints: None,
             blocking: |part| part(),
         }
     }

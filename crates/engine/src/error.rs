@@ -291,6 +291,7 @@ codes! {
     COLLECTION_UUID_MISMATCH 361 "CollectionUUIDMismatch"
     USER_WRITES_BLOCKED 371 "UserWritesBlocked"
     REAUTHENTICATION_REQUIRED 391 "ReauthenticationRequired"
+    QUERY_REJECTED_BY_SETTINGS 411 "QueryRejectedBySettings"
     SOCKET_EXCEPTION 9001 "SocketException"
     NOT_WRITABLE_PRIMARY 10107 "NotWritablePrimary"
     BSON_OBJECT_TOO_LARGE 10334 "BSONObjectTooLarge"

@@ -41,7 +41,7 @@ pub mod update;
 mod watch;
 
 pub use alarm::LargeDocument;
-pub use context::{Context, Reporter, SessionContext, SessionId};
+pub use context::{Context, IndexHints, Reporter, SessionContext, SessionId};
 pub use cursor::{Batch, CursorInfo, Tailing};
 pub use database::{Engine, Options, State, Totals, Written};
 pub use error::{Code, Error, Result};

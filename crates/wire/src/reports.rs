@@ -57,7 +57,8 @@ impl Viewer {
         Ok(match report {
             Report::Operations => self.operations(Shown::of(options)),
             Report::Sessions | Report::LocalSessions => self.sessions(options),
-            Report::Collection | Report::Indexes => Vec::new(),
+            Report::QuerySettings => crate::command::query_settings::rows(&self.shared, options),
+            Report::Collection | Report::Indexes | Report::Plans | Report::Catalog => Vec::new(),
         })
     }
 

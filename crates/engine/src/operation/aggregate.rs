@@ -247,6 +247,14 @@ impl Inner {
         self.find_on_view(context, &find)
     }
 
+    /// The hash of a pipeline's shape, as `explain` tells it.
+    pub(crate) fn aggregate_shape_hash(self: &Arc<Inner>, context: &Context, aggregate: &Aggregate) -> Result<String> {
+        let prepared = self.prepare(context, aggregate, self.reading(context)?)?;
+        let (namespace, pipeline) =
+            prepared.collections.resolve(&aggregate.namespace, &prepared.pipeline, &prepared.stages)?;
+        super::shape::query_shape_hash(&namespace, &pipeline.documents(0)?)
+    }
+
     /// Explains a pipeline.
     pub(crate) fn explain_aggregate(
         self: &Arc<Inner>,
@@ -257,12 +265,12 @@ impl Inner {
         let prepared = self.prepare(context, aggregate, self.reading(context)?)?;
         let (namespace, pipeline) =
             prepared.collections.resolve(&aggregate.namespace, &prepared.pipeline, &prepared.stages)?;
+        let hash = super::shape::query_shape_hash(&namespace, &pipeline.documents(0)?)?;
         if pipeline.has_source() {
-            return Ok(rawdoc! { "stages": documents(&pipeline, 0)? });
+            return Ok(rawdoc! { "stages": documents(&pipeline, 0)?, "queryShapeHash": hash });
         }
         let (query, steps) = prepared.collections.leading_query(&pipeline, &prepared.stages, aggregate.hint.clone())?;
         let explained = self.explain_plan(context, &namespace, &query, verbosity)?;
-        let hash = super::shape::query_shape_hash(&namespace, &pipeline.documents(0)?)?;
         let mut shown = RawDocumentBuf::new();
         for field in &explained {
             let (name, value) = field?;

@@ -188,10 +188,14 @@ impl Collections for EngineCollections {
         match report {
             Report::Collection => self.collection_report(&context.namespace, options),
             Report::Indexes => self.index_report(&context.namespace),
-            Report::Operations | Report::Sessions | Report::LocalSessions => match &self.context.reporter {
-                Some(reporter) => reporter(report, options),
-                None => Ok(Vec::new()),
-            },
+            Report::Catalog => self.catalog_report(&context.namespace.database, options),
+            Report::Plans => self.plan_report(&context.namespace),
+            Report::Operations | Report::Sessions | Report::LocalSessions | Report::QuerySettings => {
+                match &self.context.reporter {
+                    Some(reporter) => reporter(report, options),
+                    None => Ok(Vec::new()),
+                }
+            }
         }
     }
 }

@@ -302,6 +302,8 @@ impl Inner {
         self.counters.forget(collection.id);
         self.series.forget(collection.id);
         self.index_uses.forget(collection.id, None);
+        self.plans.clear(collection.id);
+        self.plans.clear_filters(collection.id, None);
         // A change stream still has its drop and invalidate events to give.
         let message = format!("collection dropped. UUID {}", bson::Uuid::from_bytes(collection.uuid));
         let dropped = Error::new(Code::QUERY_PLAN_KILLED, message);

@@ -45,7 +45,7 @@ pub use find_and_modify::{FindAndModify, FindAndModifyReply, Modification};
 pub use indexes::{CreateIndexesReply, DropIndexes};
 pub use insert::{Insert, InsertReply};
 pub use profile::PROFILE_COLLECTION;
-pub use read::Query;
+pub use read::{Query, is_by_id};
 pub(crate) use reading::{SharedView, ViewCell};
 pub(crate) use sizes::Estimates;
 pub use sizes::Sizes;

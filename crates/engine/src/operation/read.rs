@@ -87,6 +87,11 @@ pub(crate) fn exact_id(filter: &RawDocument) -> Option<RawBsonRef<'_>> {
     }
 }
 
+/// Whether a query asks for one `_id` and nothing else.
+pub fn is_by_id(query: &Query) -> bool {
+    exact_id(&query.filter).is_some() && query.filter.iter().nth(1).is_none()
+}
+
 /// Whether two collations are the same.
 pub(crate) fn same_collation(a: Option<&Arc<Collator>>, b: Option<&Arc<Collator>>) -> bool {
     match (a, b) {

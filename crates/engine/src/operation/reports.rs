@@ -117,6 +117,62 @@ impl EngineCollections {
         Ok(report)
     }
 
+    /// One row for each collection of a database; from `admin`, of all but the server's own.
+    pub(super) fn catalog_report(&self, database: &str, options: &RawDocument) -> Result<Vec<RawDocumentBuf>> {
+        let own = ["admin", "config", "local"];
+        let is_shown = |collection: &&Arc<Collection>| match database {
+            "admin" => !own.contains(&collection.namespace.database.as_str()),
+            _ => collection.namespace.database == database,
+        };
+        let mut rows = Vec::new();
+        for collection in self.reading.catalog.all().filter(is_shown) {
+            let kind = match (collection.is_view(), &collection.settings.series) {
+                (true, _) => "view",
+                (_, Some(_)) => "timeseries",
+                _ => "collection",
+            };
+            let mut row = rawdoc! {
+                "db": collection.namespace.database.as_str(),
+                "ns": collection.namespace.to_string(),
+                "type": kind,
+                "options": collection.options.clone(),
+            };
+            let mut info = rawdoc! { "readOnly": collection.is_view() };
+            if !collection.is_view() {
+                let uuid = RawBinaryRef { subtype: BinarySubtype::Uuid, bytes: &collection.uuid };
+                append(&mut info, "uuid", RawBsonRef::Binary(uuid))?;
+            }
+            append(&mut row, "info", RawBsonRef::Document(&info))?;
+            if !collection.is_view() && collection.implicit_indexes() > 0 {
+                let id = IndexSpec::id(collection.settings.collation.as_ref());
+                append(&mut row, "idIndex", RawBsonRef::Document(id.document()))?;
+            }
+            append(&mut row, "sharded", RawBsonRef::Boolean(false))?;
+            if get(options, "shards")? == Some(RawBsonRef::Boolean(true)) {
+                append(&mut row, "shards", RawBsonRef::Array(&RawArrayBuf::new()))?;
+            }
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// One row for each remembered plan.
+    pub(super) fn plan_report(&self, namespace: &Namespace) -> Result<Vec<RawDocumentBuf>> {
+        let Some(collection) = self.reading.catalog.get(namespace) else {
+            let message = format!("Failed to execute $planCacheStats: no collection {namespace}");
+            return Err(Error::location(50933, message));
+        };
+        if collection.settings.series.is_some() {
+            let message =
+                "$planCacheStats is only valid as the first stage in a pipeline; a time series puts others before it";
+            return Err(Error::location(40602, message));
+        }
+        let mut rows = self.engine.plans.rows(collection.id);
+        let host = host();
+        rows.iter_mut().try_for_each(|row| append(row, "host", RawBsonRef::String(&host)))?;
+        Ok(rows)
+    }
+
     /// One row for each index.
     pub(super) fn index_report(&self, namespace: &Namespace) -> Result<Vec<RawDocumentBuf>> {
         let Some(collection) = self.reading.catalog.get(namespace) else { return Ok(Vec::new()) };

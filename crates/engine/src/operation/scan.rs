@@ -128,10 +128,29 @@ impl Inner {
         context: &Context,
     ) -> Result<PlannedRows> {
         let (view, generation) = reading.cell.view()?;
-        let mut execution = plan::plan(&collection.target, query, &*view, &self.plans)?.into_execution();
+        let mut execution = self.plan_on(collection, query, &*view, context)?.into_execution();
         execution.report_to(&context.monitor);
         self.index_uses.count(collection.id, &execution.indexes());
         Ok(PlannedRows::new(execution, reading.cell.clone(), &view, generation, context))
+    }
+
+    /// The plan of a query, from the indexes that it may use.
+    pub(crate) fn plan_on(
+        &self,
+        collection: &Collection,
+        query: &plan::Query,
+        view: &dyn View,
+        context: &Context,
+    ) -> Result<plan::Plan> {
+        let hints = context.index_hints.iter().flat_map(|hints| hints.iter());
+        let allowed = hints.filter(|(namespace, _)| *namespace == collection.namespace).map(|(_, allowed)| allowed);
+        for target in allowed.map(|allowed| collection.target.restricted(allowed)) {
+            if !target.indexes.is_empty() {
+                let unhinted = plan::Query { hint: None, ..query.clone() };
+                return plan::plan(&target, &unhinted, view, &self.plans);
+            }
+        }
+        plan::plan(&collection.target, query, view, &self.plans)
     }
 
     /// The documents that match, in the query's order, each with its record key; skip and limit are not applied.

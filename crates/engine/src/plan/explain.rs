@@ -30,7 +30,7 @@ impl Plan {
     pub fn explain(mut self, view: &dyn View, verbosity: Verbosity) -> Result<RawDocumentBuf> {
         let mut document = RawDocumentBuf::new();
         append(&mut document, "queryPlanner", RawBsonRef::Document(&self.planner()?))?;
-        let shape = shape::long_hash(&self.shape);
+        let shape = shape::named_hash(&self.target.namespace, &self.shape);
         if verbosity == Verbosity::QueryPlanner {
             append(&mut document, "queryShapeHash", RawBsonRef::String(&shape))?;
             return Ok(document);
@@ -53,12 +53,11 @@ impl Plan {
     }
 
     fn planner(&self) -> Result<RawDocumentBuf> {
-        let hash = format!("{:08X}", shape::hash(&self.shape));
-        let key = format!("{:08X}", shape::hash(&format!("{}{:?}", self.shape, self.winner.node.indexes())));
+        let (hash, key) = (self.shape_hash(), self.key_hash());
         let mut planner = rawdoc! {
             "namespace": self.target.namespace.as_str(),
             "parsedQuery": self.query.filter.root().describe(),
-            "indexFilterSet": false,
+            "indexFilterSet": self.is_filtered,
         };
         if let Some(collator) = self.query.filter.collator() {
             append(&mut planner, "collation", RawBsonRef::Document(collator.spec()))?;
@@ -76,23 +75,65 @@ impl Plan {
             append(&mut planner, name, RawBsonRef::Boolean(false))?;
         }
         let mut winning = rawdoc! { "isCached": self.from_cache };
-        extend(&mut winning, &self.describe(&self.winner.node)?)?;
+        extend(&mut winning, &describe(&self.winner.node)?)?;
         append(&mut planner, "winningPlan", RawBsonRef::Document(&winning))?;
         let mut rejected = RawArrayBuf::new();
         for candidate in &self.rejected {
             let mut plan = rawdoc! { "isCached": false };
-            extend(&mut plan, &self.describe(&candidate.node)?)?;
+            extend(&mut plan, &describe(&candidate.node)?)?;
             rejected.push(plan);
         }
         append(&mut planner, "rejectedPlans", RawBsonRef::Array(&rejected))?;
         Ok(planner)
     }
 
-    fn describe(&self, node: &Node) -> Result<RawDocumentBuf> {
-        let mut document = rawdoc! { "stage": node.name() };
-        append_own(&mut document, node)?;
-        append_inputs(&mut document, node, &mut |child, _| self.describe(child))
+    /// What `$planCacheStats` shows of the plan once it is remembered.
+    pub(super) fn describe_remembered(&self) -> Result<RawDocumentBuf> {
+        let mut trials = RawArrayBuf::new();
+        let mut scores = RawArrayBuf::new();
+        for candidate in std::iter::once(&self.winner).chain(&self.rejected) {
+            trials.push(trial_stats(candidate)?);
+            scores.push(candidate.score);
+        }
+        let sort = self.query.pattern().map(|pattern| pattern.document().to_owned()).unwrap_or_default();
+        let works = i64::try_from(self.winner.execution.root.counters.works).unwrap_or(i64::MAX);
+        let mut shown = rawdoc! {
+            "version": "1",
+            "queryHash": self.shape_hash(),
+            "planCacheShapeHash": self.shape_hash(),
+            "planCacheKey": self.key_hash(),
+            "isActive": true,
+            "works": works,
+            "worksType": "works",
+            "timeOfCreation": self.query.environment.now,
+            "createdFromQuery": {
+                "query": self.query.filter.root().describe(),
+                "sort": sort,
+                "projection": self.query.projection.clone().unwrap_or_default(),
+            },
+            "cachedPlan": describe(&self.winner.node)?,
+            "creationExecStats": trials,
+            "candidatePlanScores": scores,
+            "indexFilterSet": self.is_filtered,
+        };
+        let size = i64::try_from(shown.as_bytes().len() + self.shape.len()).unwrap_or(i64::MAX);
+        append(&mut shown, "estimatedSizeBytes", RawBsonRef::Int64(size))?;
+        Ok(shown)
     }
+
+    fn shape_hash(&self) -> String {
+        format!("{:08X}", shape::hash(&self.shape))
+    }
+
+    fn key_hash(&self) -> String {
+        format!("{:08X}", shape::hash(&format!("{}{:?}", self.shape, self.winner.node.indexes())))
+    }
+}
+
+fn describe(node: &Node) -> Result<RawDocumentBuf> {
+    let mut document = rawdoc! { "stage": node.name() };
+    append_own(&mut document, node)?;
+    append_inputs(&mut document, node, &mut |child, _| describe(child))
 }
 
 fn extend(document: &mut RawDocumentBuf, more: &RawDocument) -> Result<()> {

@@ -18,6 +18,7 @@ mod cache;
 mod eligible;
 mod execution;
 mod explain;
+mod filters;
 mod key_range;
 mod node;
 mod order;
@@ -31,9 +32,10 @@ mod trial;
 pub use cache::PlanCache;
 pub use execution::{Execution, Polled, Shown};
 pub use explain::Verbosity;
+pub use filters::IndexFilter;
 pub(crate) use node::Node;
 pub(crate) use seen::Seen;
-pub(crate) use shape::long_hash as shape_hash;
+pub(crate) use shape::{long_hash as shape_hash, query_shape_hash};
 pub use sort::{Order, SortPattern};
 pub use trial::{Plan, plan};
 
@@ -234,6 +236,9 @@ fn natural(pattern: &RawDocument) -> Result<Option<bool>> {
         None => Ok(None),
         Some(value) => {
             let number = crate::document::Number::of(value).map(|number| number.to_f64());
+            if pattern.iter().count() > 1 {
+                return Err(Error::bad_value("$natural may not be combined with other fields in a hint"));
+            }
             match number {
                 Some(1.0) => Ok(Some(false)),
                 Some(-1.0) => Ok(Some(true)),

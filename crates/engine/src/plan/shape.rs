@@ -29,6 +29,22 @@ pub(super) fn shape(query: &Query) -> String {
     text
 }
 
+/// The shape that index filters go by: whatever the query is for, and however much of a document is looked at.
+pub(super) fn filter_shape(query: &Query) -> String {
+    let mut text = String::with_capacity(128);
+    write_condition(query.filter.root(), &mut text);
+    if let Some(Order::Fields(pattern)) = &query.order {
+        push(&mut text, format_args!("~{:?}", pattern.document()));
+    }
+    if let Some(projection) = query.projection.as_ref().filter(|projection| !projection.is_empty()) {
+        push(&mut text, format_args!("|{projection:?}"));
+    }
+    if let Some(collator) = query.filter.collator() {
+        push(&mut text, format_args!("#{:?}", collator.spec()));
+    }
+    text
+}
+
 fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     text.write_fmt(arguments).expect("a string takes everything");
 }
@@ -71,6 +87,16 @@ fn write_list(name: &str, parts: &[Condition], text: &mut String) {
 /// A 32-bit hash of a text (FNV-1a), for `explain`.
 pub(super) fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// The hash by which a query's shape on a collection is named.
+pub(crate) fn query_shape_hash(namespace: &str, query: &Query) -> String {
+    named_hash(namespace, &shape(query))
+}
+
+/// The hash of a shape on a collection.
+pub(super) fn named_hash(namespace: &str, shape: &str) -> String {
+    long_hash(&format!("{namespace} {shape}"))
 }
 
 /// The same as 64 hexadecimal digits.

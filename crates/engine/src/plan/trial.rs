@@ -27,6 +27,7 @@ pub struct Plan {
     pub(super) winner: Candidate,
     pub(super) rejected: Vec<Candidate>,
     pub(super) from_cache: bool,
+    pub(super) is_filtered: bool,
 }
 
 /// A plan on trial.
@@ -43,6 +44,16 @@ pub(super) struct Candidate {
 /// # Errors
 /// What the query's hint or bounds are refused for, a failing storage.
 pub fn plan(target: &Target, query: &Query, view: &dyn View, cache: &PlanCache) -> Result<Plan> {
+    match cache.filter_of(target, query) {
+        None => choose(target, query, view, cache),
+        Some(filter) => {
+            let unhinted = Query { hint: None, ..query.clone() };
+            Ok(Plan { is_filtered: true, ..choose(&target.restricted(&filter.indexes), &unhinted, view, cache)? })
+        }
+    }
+}
+
+fn choose(target: &Target, query: &Query, view: &dyn View, cache: &PlanCache) -> Result<Plan> {
     let mut solutions = solve(target, query)?;
     let settings = settings(target, query);
     let make = |solution: Solution| {
@@ -58,6 +69,7 @@ pub fn plan(target: &Target, query: &Query, view: &dyn View, cache: &PlanCache) 
         winner,
         rejected,
         from_cache,
+        is_filtered: false,
     };
     if solutions.len() == 1 {
         return Ok(done(make(solutions.remove(0)), Vec::new(), false));
@@ -78,10 +90,13 @@ pub fn plan(target: &Target, query: &Query, view: &dyn View, cache: &PlanCache) 
     run_all(&mut candidates, view)?;
     let best = pick(&mut candidates)?;
     let winner = candidates.remove(best);
-    if query.hint.is_none() && winner.execution.root.counters.advanced > 0 {
-        cache.put(target, &shape, signature(&winner.node), winner.execution.root.counters.works);
+    let (remembers, works) =
+        (query.hint.is_none() && winner.execution.root.counters.advanced > 0, winner.execution.root.counters.works);
+    let plan = done(winner, candidates, false);
+    if remembers {
+        cache.put(target, &shape, plan.summary(), works, plan.describe_remembered()?);
     }
-    Ok(done(winner, candidates, false))
+    Ok(plan)
 }
 
 pub(super) fn settings(target: &Target, query: &Query) -> Settings {

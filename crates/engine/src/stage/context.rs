@@ -145,6 +145,12 @@ pub enum Report {
     Collection,
     /// `$indexStats`.
     Indexes,
+    /// `$planCacheStats`.
+    Plans,
+    /// `$listClusterCatalog`.
+    Catalog,
+    /// `$querySettings`.
+    QuerySettings,
     /// `$currentOp`.
     Operations,
     /// `$listSessions`.

@@ -31,7 +31,9 @@ mod merge;
 mod options;
 mod out;
 pub mod pipeline;
+mod plan_cache_stats;
 mod project;
+mod query_settings;
 mod redact;
 mod replace_root;
 mod replace_with;
@@ -234,7 +236,9 @@ pub static STAGES: &[StageKind] = &[
     r#match::STAGE,
     merge::STAGE,
     out::STAGE,
+    plan_cache_stats::STAGE,
     project::STAGE,
+    query_settings::STAGE,
     redact::STAGE,
     replace_root::STAGE,
     replace_with::STAGE,
@@ -257,8 +261,6 @@ pub static UNSUPPORTED: &[&str] = &[
     "$listClusterCatalog",
     "$listSampledQueries",
     "$listSearchIndexes",
-    "$planCacheStats",
-    "$querySettings",
     "$queryStats",
     "$rankFusion",
     "$scoreFusion",

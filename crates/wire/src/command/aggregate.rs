@@ -116,6 +116,7 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
         return super::explain::explain_aggregate(ctx, aggregate, reply);
     }
     let mut context = ctx.engine_context();
+    context.index_hints = super::query_settings::of(ctx, || Explain::Aggregate(Box::new(aggregate.clone())))?;
     if reports(&aggregate.pipeline) {
         let viewer = super::current_op::viewer(ctx);
         context.reporter = Some(Arc::new(move |report, options| viewer.report(report, options)));
@@ -151,6 +152,9 @@ const UNSTABLE: &[&str] = &[
     "$vectorSearch",
 ];
 
+/// Stages that report on the server as it is, whatever has been written.
+const LOCAL_ONLY: &[&str] = &["$currentOp", "$listLocalSessions", "$planCacheStats"];
+
 /// Refuses a first stage that the stable API or the read concern does not allow.
 fn check_first_stage(ctx: &Context<'_>, pipeline: &RawArray) -> Result<()> {
     let first = pipeline.into_iter().next().and_then(|stage| stage.ok()).and_then(|stage| stage.as_document());
@@ -182,7 +186,7 @@ fn check_first_stage(ctx: &Context<'_>, pipeline: &RawArray) -> Result<()> {
 
 /// Whether a pipeline may hold a stage that reports on the server.
 fn reports(pipeline: &RawArray) -> bool {
-    let stages: [&[u8]; 3] = [b"currentOp", b"listLocalSessions", b"listSessions"];
+    let stages: [&[u8]; 4] = [b"currentOp", b"listLocalSessions", b"listSessions", b"querySettings"];
     let mut names = pipeline.as_bytes().split(|byte| *byte == b'$');
     names.any(|name| stages.iter().any(|stage| name.starts_with(stage)))
 }

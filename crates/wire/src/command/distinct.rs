@@ -6,7 +6,7 @@ use super::{Command, Context, Flag, Run, arguments};
 use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use bson::RawDocument;
-use engine::operation::{Distinct, Query};
+use engine::operation::{Distinct, Explain, Query};
 use engine::{Error, Result};
 
 /// The command.
@@ -50,7 +50,10 @@ pub(super) fn distinct(ctx: &Context<'_>) -> Result<Distinct> {
 }
 
 fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
-    let values = ctx.shared.engine.distinct(&ctx.engine_context(), &distinct(ctx)?)?;
+    let distinct = distinct(ctx)?;
+    let mut context = ctx.engine_context();
+    context.index_hints = super::query_settings::of(ctx, || Explain::Distinct(distinct.clone()))?;
+    let values = ctx.shared.engine.distinct(&context, &distinct)?;
     reply.put("values", &values);
     reply.put_some("atClusterTime", ctx.snapshot_time());
     Ok(())

@@ -29,6 +29,7 @@ impl<'c> Context<'c> {
             monitor: self.operation.monitor.clone(),
             snapshot: self.generic.snapshot.clone().filter(|_| !self.generic.in_transaction),
             reporter: None,
+            index_hints: None,
             blocking: block,
         }
     }

@@ -4,7 +4,7 @@ use super::{Command, Context, Path, Run, arguments};
 use crate::auth;
 use crate::bson::Writer;
 use bson::RawDocument;
-use engine::operation::{Aggregate, Explain, Modification};
+use engine::operation::{Aggregate, Explain, Modification, UpdateStatement};
 use engine::plan::Verbosity;
 use engine::{Code, Error, Result};
 
@@ -64,7 +64,7 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     write(ctx, inner, &explain, verbosity, reply)
 }
 
-fn explained(ctx: &Context<'_>) -> Result<Explain> {
+pub(super) fn explained(ctx: &Context<'_>) -> Result<Explain> {
     let one = |count: usize| match count {
         1 => Ok(()),
         _ => Err(Error::bad_value("explained writes have exactly one statement")),
@@ -77,7 +77,7 @@ fn explained(ctx: &Context<'_>) -> Result<Explain> {
         "update" => {
             let mut update = super::update::update(ctx)?;
             one(update.statements.len())?;
-            Explain::Update(update.namespace, update.statements.remove(0).query)
+            Explain::Update(update.namespace, Box::new(update.statements.remove(0)))
         }
         "delete" => {
             let mut delete = super::delete::delete(ctx)?;
@@ -88,7 +88,11 @@ fn explained(ctx: &Context<'_>) -> Result<Explain> {
             let find_and_modify = super::find_and_modify::find_and_modify(ctx)?;
             match find_and_modify.modification {
                 Modification::Remove => Explain::Delete(find_and_modify.namespace, find_and_modify.query),
-                Modification::Update { .. } => Explain::Update(find_and_modify.namespace, find_and_modify.query),
+                Modification::Update { update, upsert, array_filters, .. } => {
+                    let query = find_and_modify.query;
+                    let statement = UpdateStatement { query, update, multi: false, upsert, array_filters };
+                    Explain::Update(find_and_modify.namespace, Box::new(statement))
+                }
             }
         }
         other => {
@@ -110,7 +114,9 @@ fn write(
     verbosity: Verbosity,
     reply: &mut Writer,
 ) -> Result<()> {
-    let explained = ctx.shared.engine.explain(&ctx.engine_context(), explain, verbosity)?;
+    let mut context = ctx.engine_context();
+    context.index_hints = super::query_settings::of(ctx, || explain.clone())?;
+    let explained = ctx.shared.engine.explain(&context, explain, verbosity)?;
     if explained.get("explainVersion")?.is_none() {
         reply.put("explainVersion", "1");
     }

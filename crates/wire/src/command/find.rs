@@ -7,7 +7,7 @@ use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
-use engine::operation::{Find, Query};
+use engine::operation::{Explain, Find, Query};
 use engine::{Code, Error, Result, Tailing};
 
 /// The command.
@@ -144,6 +144,8 @@ pub(super) fn find(ctx: &Context<'_>) -> Result<Find> {
 
 fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let find = find(ctx)?;
-    let batch = ctx.shared.engine.find(&ctx.engine_context(), &find)?;
+    let mut context = ctx.engine_context();
+    context.index_hints = super::query_settings::of(ctx, || Explain::Find(Box::new(find.clone())))?;
+    let batch = ctx.shared.engine.find(&context, &find)?;
     write_batch_at(reply, "firstBatch", &batch, ctx.snapshot_time())
 }

@@ -45,6 +45,7 @@ pub(crate) mod parameters;
 mod ping;
 mod plan_cache;
 mod profile;
+pub(crate) mod query_settings;
 mod replica_set;
 mod reply;
 mod roles;
@@ -260,8 +261,10 @@ pub static TABLE: &[&Command] = &[
     &plan_cache::CLEAR,
     &plan_cache::CLEAR_FILTERS,
     &plan_cache::LIST_FILTERS,
+    &plan_cache::SET_FILTER,
     &profile::COMMAND,
     &sessions::REFRESH_SESSIONS,
+    &query_settings::REMOVE,
     &collections::RENAME,
     &replica_set::GET_CONFIG,
     &replica_set::GET_STATUS,
@@ -276,6 +279,8 @@ pub static TABLE: &[&Command] = &[
     &default_concern::SET,
     &feature_version::COMMAND,
     &parameters::SET_PARAMETER,
+    &query_settings::SET,
+    &write_block::COMMAND,
     &backup::COMMAND,
     &sessions::START_SESSION,
     &top::COMMAND,

@@ -1,13 +1,13 @@
-//! `planCacheClear`, `planCacheListFilters`, `planCacheClearFilters`: plans that are remembered.
+//! `planCacheClear`, which forgets remembered plans, and `planCacheSetFilter`, `planCacheListFilters`, `planCacheClearFilters`,
+//! which say what indexes queries of a shape may use.
 //!
-//! Plans are chosen by measured trial, so there are no filters that would say which indexes a query may use: listing them
-//! finds none and clearing them does nothing. Setting one is refused.
+//! Where there is no such collection there is nothing to clear, whatever query is given.
 
-use super::documents::to_owned;
 use super::{Command, Context, Run, arguments};
 use crate::auth::{Action, Rights};
+use crate::bson::Writer;
 use bson::RawDocument;
-use bson::raw::RawBsonRef;
+use bson::raw::{RawBson, RawBsonRef};
 use engine::operation::{Find, Query};
 use engine::{Error, Namespace, Result};
 
@@ -21,10 +21,20 @@ pub(crate) static CLEAR: Command = Command {
     ..Command::DEFAULT
 };
 
+/// `planCacheSetFilter`.
+pub(crate) static SET_FILTER: Command = Command {
+    name: "planCacheSetFilter",
+    help: "says which indexes queries of a shape may use",
+    ignores_unknown_fields: true,
+    rights: Rights::Collection(Action::PlanCacheIndexFilter),
+    run: Run::Now(|ctx, _| set_filter(ctx)),
+    ..Command::DEFAULT
+};
+
 /// `planCacheClearFilters`.
 pub(crate) static CLEAR_FILTERS: Command = Command {
     name: "planCacheClearFilters",
-    help: "removes index filters: there are none",
+    help: "removes index filters",
     ignores_unknown_fields: true,
     rights: Rights::Collection(Action::PlanCacheIndexFilter),
     run: Run::Now(|ctx, _| clear_filters(ctx)),
@@ -34,14 +44,10 @@ pub(crate) static CLEAR_FILTERS: Command = Command {
 /// `planCacheListFilters`.
 pub(crate) static LIST_FILTERS: Command = Command {
     name: "planCacheListFilters",
-    help: "lists index filters: there are none",
+    help: "lists the index filters of a collection",
     ignores_unknown_fields: true,
     rights: Rights::Collection(Action::PlanCacheIndexFilter),
-    run: Run::Now(|ctx, reply| {
-        ctx.collection()?;
-        reply.put_strings("filters", []);
-        Ok(())
-    }),
+    run: Run::Now(list_filters),
     ..Command::DEFAULT
 };
 
@@ -51,55 +57,106 @@ arguments! {
         sort: Option<RawBsonRef<'a>> = "sort",
         projection: Option<RawBsonRef<'a>> = "projection",
         collation: Option<RawBsonRef<'a>> = "collation",
+        indexes: Option<RawBsonRef<'a>> = "indexes",
     }
 }
 
-/// The parts of a query's shape that a command gives.
-struct Given<'a> {
-    query: Option<&'a RawDocument>,
-    sort: Option<&'a RawDocument>,
-    projection: Option<&'a RawDocument>,
-    collation: Option<&'a RawDocument>,
-}
-
-fn given<'a>(ctx: &Context<'a>) -> Result<Given<'a>> {
-    let shape = Shape::parse(ctx)?;
-    let document = |name: &str, value: Option<RawBsonRef<'a>>| match value {
-        None | Some(RawBsonRef::Null | RawBsonRef::Undefined) => Ok(None),
-        Some(RawBsonRef::Document(document)) => Ok(Some(document)),
+/// The query of a shape. Arrays count as documents, as they do in MongoDB.
+fn find(namespace: &Namespace, shape: &Shape<'_>) -> Result<Find> {
+    let document = |name: &str, value: Option<RawBsonRef<'_>>| match value {
+        None => Ok(None),
+        Some(RawBsonRef::Document(document)) => Ok(Some(document.to_owned())),
+        Some(RawBsonRef::Array(array)) => Ok(Some(RawDocument::from_bytes(array.as_bytes())?.to_owned())),
         Some(_) => Err(Error::bad_value(format!("optional {name} field must be an object"))),
     };
-    Ok(Given {
-        query: document("query", shape.query)?,
-        sort: document("sort", shape.sort)?,
-        projection: document("projection", shape.projection)?,
-        collation: document("collation", shape.collation)?,
-    })
+    let collation = match shape.collation {
+        Some(RawBsonRef::Array(_)) => return Err(Error::bad_value("optional collation field must be an object")),
+        other => document("collation", other)?,
+    };
+    if collation.as_ref().is_some_and(|collation| collation.is_empty()) {
+        return Err(Error::bad_value("optional collation field must not be empty"));
+    }
+    let query = Query {
+        filter: document("query", shape.query)?.unwrap_or_default(),
+        sort: document("sort", shape.sort)?.filter(|sort| !sort.is_empty()),
+        collation,
+        ..Query::default()
+    };
+    let projection = document("projection", shape.projection)?.filter(|projection| !projection.is_empty());
+    Ok(Find { query, projection, ..Find::new(namespace.clone()) })
+}
+
+/// The query whose shape is meant; none for all shapes. Not looked at where there is no collection.
+fn asked(ctx: &Context<'_>, namespace: &Namespace) -> Result<Option<Find>> {
+    let shape = Shape::parse(ctx)?;
+    let null = |value: Option<RawBsonRef<'_>>| value.is_none_or(super::arguments::is_null);
+    if ctx.shared.engine.state().catalog.get(namespace).is_none() {
+        return Ok(None);
+    }
+    if null(shape.query) {
+        if ctx.command.name == CLEAR_FILTERS.name
+            && !(null(shape.sort) && null(shape.projection) && null(shape.collation))
+        {
+            return Err(Error::bad_value("sort, projection or collation provided without query"));
+        }
+        return Ok(None);
+    }
+    let shape = Shape {
+        sort: given(shape.sort),
+        projection: given(shape.projection),
+        collation: given(shape.collation),
+        ..shape
+    };
+    find(namespace, &shape).map(Some)
+}
+
+fn given(value: Option<RawBsonRef<'_>>) -> Option<RawBsonRef<'_>> {
+    value.filter(|value| !super::arguments::is_null(*value))
 }
 
 fn clear(ctx: &mut Context<'_>) -> Result<()> {
     let namespace = ctx.collection()?;
-    let shape = Shape::parse(ctx)?;
-    let has_query = shape.query.is_some_and(|query| !super::arguments::is_null(query));
-    let find = has_query.then(|| given(ctx).map(|given| find(&namespace, &given))).transpose()?;
+    let find = asked(ctx, &namespace)?;
     ctx.shared.engine.clear_plans(&ctx.engine_context(), &namespace, find.as_ref())
 }
 
-fn find(namespace: &Namespace, given: &Given<'_>) -> Find {
-    let query = Query {
-        filter: to_owned(given.query).unwrap_or_default(),
-        sort: to_owned(given.sort.filter(|sort| !sort.is_empty())),
-        collation: to_owned(given.collation.filter(|collation| !collation.is_empty())),
-        ..Query::default()
+fn set_filter(ctx: &mut Context<'_>) -> Result<()> {
+    let namespace = ctx.collection()?;
+    let shape = Shape::parse(ctx)?;
+    if shape.query.is_none() {
+        return Err(Error::bad_value("required field query missing"));
+    }
+    let find = find(&namespace, &shape)?;
+    let Some(RawBsonRef::Array(array)) = shape.indexes else {
+        return Err(Error::bad_value("required field indexes missing or no array"));
     };
-    Find { query, projection: to_owned(given.projection), ..Find::new(namespace.clone()) }
+    let mut indexes: Vec<RawBson> = Vec::new();
+    for index in array {
+        match index? {
+            RawBsonRef::Document(pattern) if pattern.is_empty() => {
+                return Err(Error::bad_value("each item in indexes must be a non-empty object or string"));
+            }
+            index @ (RawBsonRef::Document(_) | RawBsonRef::String(_)) => indexes.push(index.into()),
+            _ => return Err(Error::bad_value("each item in indexes must be an object or string")),
+        }
+    }
+    if indexes.is_empty() {
+        return Err(Error::bad_value("required field indexes must contain at least one index"));
+    }
+    ctx.shared.engine.set_index_filter(&ctx.engine_context(), &find, indexes)
+}
+
+fn list_filters(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
+    let namespace = ctx.collection()?;
+    let filters = ctx.shared.engine.index_filters(&ctx.engine_context(), &namespace)?;
+    reply.begin_array("filters");
+    filters.iter().for_each(|filter| reply.push(filter));
+    reply.end();
+    Ok(())
 }
 
 fn clear_filters(ctx: &mut Context<'_>) -> Result<()> {
-    ctx.collection()?;
-    let given = given(ctx)?;
-    if given.query.is_none() && (given.sort.is_some() || given.projection.is_some() || given.collation.is_some()) {
-        return Err(Error::bad_value("sort, projection or collation provided without query"));
-    }
-    Ok(())
+    let namespace = ctx.collection()?;
+    let find = asked(ctx, &namespace)?;
+    ctx.shared.engine.clear_index_filters(&ctx.engine_context(), &namespace, find.as_ref())
 }

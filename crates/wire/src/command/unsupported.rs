@@ -5,7 +5,6 @@ const SHARDING: &str = "Sheaf does not shard by itself; run the model on a Mongo
 const REPLICATION: &str = "the replica set has one member that can't be changed";
 const SEARCH: &str = "there is no search or vector search, which MongoDB has on Atlas alone";
 const ENCRYPTION: &str = "there is no queryable encryption";
-const PLAN_CACHE: &str = "plans are chosen by measured trial and can't be set";
 const INTERNAL: &str = "it is internal to MongoDB's own deployments";
 
 /// Sorted by name.
@@ -60,10 +59,8 @@ static NAMES: &[(&str, &str)] = &[
     ("moveRange", SHARDING),
     ("netstat", INTERNAL),
     ("parallelCollectionScan", "removed in MongoDB 4.2; open several cursors over ranges of _id"),
-    ("planCacheSetFilter", PLAN_CACHE),
     ("reIndex", "drop the indexes and create them again"),
     ("refineCollectionShardKey", SHARDING),
-    ("removeQuerySettings", PLAN_CACHE),
     ("removeShard", SHARDING),
     ("removeShardFromZone", SHARDING),
     ("repairDatabase", "removed in MongoDB 4.2; use validate"),
@@ -80,7 +77,6 @@ static NAMES: &[(&str, &str)] = &[
     ("rotateCertificates", "restart the server to load a new certificate"),
     ("setAllowMigrations", SHARDING),
     ("setIndexCommitQuorum", REPLICATION),
-    ("setQuerySettings", PLAN_CACHE),
     ("setShardVersion", SHARDING),
     ("shardCollection", SHARDING),
     ("shardingState", SHARDING),
