@@ -8,7 +8,8 @@ use crate::document::{append, get};
 use crate::error::{Code, Error, Result};
 use crate::index::IndexSpec;
 use crate::namespace::Namespace;
-use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
+use bson::spec::BinarySubtype;
+use bson::{RawArrayBuf, RawBinaryRef, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use std::sync::Arc;
 
 /// This machine's name.

@@ -23,6 +23,7 @@ mod group;
 mod index_stats;
 mod join;
 mod limit;
+mod list_cluster_catalog;
 mod list_local_sessions;
 mod list_sessions;
 mod lookup;
@@ -230,6 +231,7 @@ pub static STAGES: &[StageKind] = &[
     group::STAGE,
     index_stats::STAGE,
     limit::STAGE,
+    list_cluster_catalog::STAGE,
     list_local_sessions::STAGE,
     list_sessions::STAGE,
     lookup::STAGE,
@@ -258,7 +260,6 @@ pub static UNSUPPORTED: &[&str] = &[
     "$_internalInhibitOptimization",
     "$geoNear",
     "$listCatalog",
-    "$listClusterCatalog",
     "$listSampledQueries",
     "$listSearchIndexes",
     "$queryStats",
