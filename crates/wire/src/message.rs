@@ -25,8 +25,8 @@ pub(crate) const FLAG_MORE_TO_COME: u32 = 1 << 1;
 pub(crate) const FLAG_EXHAUST_ALLOWED: u32 = 1 << 16;
 /// Flags that must be understood; those above may be ignored.
 const REQUIRED_FLAGS: u32 = 0xFFFF;
-/// How deep a command may nest: what a stored document may (180), and the command around it.
-pub(crate) const MAX_COMMAND_DEPTH: usize = 200;
+/// How deep a command may nest: 200 levels below the command itself, as in MongoDB.
+pub(crate) const MAX_COMMAND_DEPTH: usize = 201;
 
 /// A request as it came.
 #[derive(Debug)]

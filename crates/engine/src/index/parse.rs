@@ -12,18 +12,18 @@ use std::sync::Arc;
 /// The options of an index on `_id`.
 const ID_OPTIONS: &[&str] = &["key", "name", "ns", "v", "collation", "clustered", "unique"];
 
-/// Options of index types that Sheaf does not have.
-const OPTIONS_OF_OTHERS: &[(&str, &str)] = &[
-    ("weights", "text"),
-    ("default_language", "text"),
-    ("language_override", "text"),
-    ("textIndexVersion", "text"),
-    ("2dsphereIndexVersion", "2dsphere"),
-    ("bits", "2d"),
-    ("min", "2d"),
-    ("max", "2d"),
-    ("bucketSize", "geoHaystack"),
-    ("columnstoreProjection", "columnstore"),
+/// Options of index types that Sheaf does not have: the index type, and the option's.
+const OPTIONS_OF_OTHERS: &[(&str, &str, &str)] = &[
+    ("weights", "text", "object"),
+    ("default_language", "text", "string"),
+    ("language_override", "text", "string"),
+    ("textIndexVersion", "text", "number"),
+    ("2dsphereIndexVersion", "2dsphere", "number"),
+    ("bits", "2d", "number"),
+    ("min", "2d", "number"),
+    ("max", "2d", "number"),
+    ("bucketSize", "geoHaystack", "number"),
+    ("columnstoreProjection", "columnstore", "object"),
 ];
 
 /// Index types that Sheaf does not have.
@@ -227,8 +227,19 @@ impl<'a> Options<'a> {
             "collation" => self.collation = Some(object(name, value)?),
             "wildcardProjection" => self.projection = Some(object(name, value)?),
             "storageEngine" => self.storage_engine = Some(object(name, value)?),
-            _ => match OPTIONS_OF_OTHERS.iter().find(|(option, _)| *option == name) {
-                Some(option) => self.foreign = Some(*option),
+            _ => match OPTIONS_OF_OTHERS.iter().find(|(option, ..)| *option == name) {
+                Some((option, kind, expected)) => {
+                    let fits = match *expected {
+                        "string" => value.as_str().is_some(),
+                        "number" => Number::of(value).is_some(),
+                        // MongoDB reads a text index's weights from a string or an array too, and finds them unfit.
+                        _ => matches!(value, RawBsonRef::Document(_) | RawBsonRef::String(_) | RawBsonRef::Array(_)),
+                    };
+                    if !fits {
+                        return Err(wrong_type(name, value, expected));
+                    }
+                    self.foreign = Some((*option, *kind));
+                }
                 None => {
                     return Err(Error::new(
                         Code::INVALID_INDEX_SPECIFICATION_OPTION,

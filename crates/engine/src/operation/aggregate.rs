@@ -102,6 +102,14 @@ impl Inner {
                 "$out and $merge can't be used in a transaction",
             ));
         }
+        if let Some(name) = prepared.pipeline.outside_transactions().filter(|_| context.transaction().is_some()) {
+            return Err(Error::new(
+                Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                format!(
+                    "Operation not permitted in transaction :: caused by :: Aggregation stage {name} cannot run within a multi-document transaction"
+                ),
+            ));
+        }
         let rows = prepared.collections.run(
             &aggregate.namespace,
             &prepared.pipeline,
@@ -438,7 +446,7 @@ fn change_stream_option(
         }
         "allChangesForCluster" => {
             if value.as_bool().ok_or_else(wrong)? {
-                if aggregate.namespace.database != "admin" {
+                if aggregate.namespace.database != "admin" || !aggregate.namespace.collection.is_empty() {
                     return Err(Error::new(
                         Code::INVALID_OPTIONS,
                         "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name",

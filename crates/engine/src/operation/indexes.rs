@@ -219,7 +219,7 @@ impl Inner {
             }
             DropIndexes::Pattern(pattern) => {
                 if **pattern == *rawdoc! { "_id": 1 } {
-                    return Err(Error::new(Code::INVALID_OPTIONS, "cannot drop _id index"));
+                    return Err(keeps_id_index(collection));
                 }
                 let found: Vec<&Arc<Index>> =
                     collection.indexes.iter().filter(|index| same_pattern(index.spec.pattern(), pattern)).collect();
@@ -378,9 +378,17 @@ fn build_step(
     Ok(seen)
 }
 
+/// The refusal to drop what finds documents by `_id`.
+fn keeps_id_index(collection: &Collection) -> Error {
+    match collection.settings.clustered {
+        true => Error::location(5_979_800, "cannot drop the clusteredIndex; drop the collection instead"),
+        false => Error::new(Code::INVALID_OPTIONS, "cannot drop _id index"),
+    }
+}
+
 fn named(collection: &Collection, name: &str) -> Result<u32> {
     if name == crate::index::ID_INDEX_NAME {
-        return Err(Error::new(Code::INVALID_OPTIONS, "cannot drop _id index"));
+        return Err(keeps_id_index(collection));
     }
     let found = collection.index(name).map(|index| index.id);
     found.ok_or_else(|| Error::new(Code::INDEX_NOT_FOUND, format!("index not found with name [{name}]")))

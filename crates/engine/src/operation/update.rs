@@ -77,6 +77,18 @@ pub(crate) struct Prepared {
     pub(crate) bypass_validation: bool,
 }
 
+impl Prepared {
+    /// A document that matches, after the update; none if that leaves it as it is.
+    pub(super) fn applied(&self, before: &RawDocument) -> Result<Option<RawDocumentBuf>> {
+        let environment = &self.parsed.environment;
+        let mut context = update::UpdateContext::new(environment, None);
+        if self.update.needs_position() {
+            context.position = self.parsed.filter.matched_position(before, environment)?.map(|found| found.1);
+        }
+        self.update.apply(before, &context)
+    }
+}
+
 /// What became of one document.
 pub(crate) struct Changed {
     pub(crate) before: Option<RawDocumentBuf>,
@@ -455,11 +467,7 @@ pub(crate) fn change(
     if !prepared.parsed.filter.matches(before, environment)? {
         return Ok(None);
     }
-    let mut context = update::UpdateContext::new(environment, None);
-    if prepared.update.needs_position() {
-        context.position = prepared.parsed.filter.matched_position(before, environment)?.map(|found| found.1);
-    }
-    let (after, modified) = match prepared.update.apply(before, &context)? {
+    let (after, modified) = match prepared.applied(before)? {
         Some(after) => {
             let kind = if prepared.update.is_replacement() { UpdateKind::Replace } else { UpdateKind::Update };
             (statement.update(collection, record_key, before, after, kind)?, true)

@@ -10,7 +10,7 @@ use crate::stage::{ParseContext, Position, Report, Stage, StageKind, report};
 use bson::{RawDocumentBuf, rawdoc};
 use std::sync::Arc;
 
-pub(super) const STAGE: StageKind = StageKind::new("$collStats", parse).at(Position::First);
+pub(super) const STAGE: StageKind = StageKind::new("$collStats", parse).at(Position::First).not_in_transaction();
 
 fn parse(argument: RawBsonRef<'_>, _: &mut ParseContext<'_>) -> Result<Vec<Arc<dyn Stage>>> {
     let specification = object(argument, 5447000, "$collStats must take a nested object")?;

@@ -8,7 +8,7 @@ use crate::stage::{ParseContext, Position, Report, Stage, StageKind, report};
 use bson::RawDocumentBuf;
 use std::sync::Arc;
 
-pub(super) const STAGE: StageKind = StageKind::new("$indexStats", parse).at(Position::First);
+pub(super) const STAGE: StageKind = StageKind::new("$indexStats", parse).at(Position::First).not_in_transaction();
 
 fn parse(argument: RawBsonRef<'_>, _: &mut ParseContext<'_>) -> Result<Vec<Arc<dyn Stage>>> {
     if !argument.as_document().is_some_and(bson::RawDocument::is_empty) {

@@ -9,4 +9,5 @@ pub(super) const STAGE: StageKind = StageKind::new("$listLocalSessions", |argume
     Ok(report::of(Report::LocalSessions, check_options("$listLocalSessions", argument)?.to_owned()))
 })
 .at(Position::FirstWithoutCollection)
+.not_in_transaction()
 .in_facet();

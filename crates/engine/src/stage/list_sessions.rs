@@ -8,7 +8,8 @@ use crate::stage::options::Options;
 use crate::stage::{ParseContext, Position, Report, Stage, StageKind, report};
 use std::sync::Arc;
 
-pub(super) const STAGE: StageKind = StageKind::new("$listSessions", parse).at(Position::First).in_facet();
+pub(super) const STAGE: StageKind =
+    StageKind::new("$listSessions", parse).at(Position::First).in_facet().not_in_transaction();
 
 fn parse(argument: RawBsonRef<'_>, context: &mut ParseContext<'_>) -> Result<Vec<Arc<dyn Stage>>> {
     if context.namespace.to_string() != "config.system.sessions" {

@@ -186,6 +186,8 @@ pub struct StageKind {
     pub position: Position,
     /// Whether it may stand inside `$facet`.
     pub in_facet: bool,
+    /// Whether it may run in a transaction.
+    pub in_transaction: bool,
     /// Parses the stage's argument into the stages that it stands for.
     parse: Parse,
 }
@@ -195,7 +197,7 @@ type Parse = fn(RawBsonRef<'_>, &mut ParseContext<'_>) -> Result<Vec<Arc<dyn Sta
 
 impl StageKind {
     const fn new(name: &'static str, parse: Parse) -> StageKind {
-        StageKind { name, position: Position::Anywhere, in_facet: true, parse }
+        StageKind { name, position: Position::Anywhere, in_facet: true, in_transaction: true, parse }
     }
 
     const fn at(mut self, position: Position) -> StageKind {
@@ -211,6 +213,11 @@ impl StageKind {
 
     const fn not_in_facet(mut self) -> StageKind {
         self.in_facet = false;
+        self
+    }
+
+    const fn not_in_transaction(mut self) -> StageKind {
+        self.in_transaction = false;
         self
     }
 }

@@ -144,6 +144,12 @@ impl Pipeline {
         Ok(pipeline)
     }
 
+    /// The first stage that may not run in a transaction.
+    pub fn outside_transactions(&self) -> Option<&'static str> {
+        let mut kinds = self.steps.iter().filter_map(|step| find(step.name));
+        kinds.find(|kind| !kind.in_transaction).map(|kind| kind.name)
+    }
+
     /// Parses the pipeline of an update, which takes the stages alone that map one document to one.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use crate::stage::{ParseContext, Pipeline, Place, RowSource, Rows, Stage, StageC
 use bson::{RawArray, RawBsonRef};
 use std::sync::Arc;
 
-pub(super) const STAGE: StageKind = StageKind::new("$unionWith", parse);
+pub(super) const STAGE: StageKind = StageKind::new("$unionWith", parse).not_in_transaction();
 
 #[derive(Debug)]
 struct UnionWith {

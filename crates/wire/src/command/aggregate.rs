@@ -1,13 +1,13 @@
 //! `aggregate`: a pipeline over a collection, a database, or nothing.
 
-use super::arguments::Uuid;
+use super::arguments::{Field, Uuid};
 use super::documents::{Hint, to_owned, write_batch_at};
 use super::{Command, Context, Counter, Flag, Path, Run, arguments};
 use crate::auth::{Action, Resource, Rights};
 use crate::bson::Writer;
 use bson::raw::RawBsonRef;
 use bson::{RawArray, RawDocument};
-use engine::operation::Aggregate;
+use engine::operation::{Aggregate, Explain};
 use engine::{Code, Error, Namespace, Result};
 use std::sync::Arc;
 
@@ -50,17 +50,21 @@ fn namespace(ctx: &Context<'_>) -> Result<Namespace> {
     let value = ctx.value()?;
     match value {
         RawBsonRef::String(_) => ctx.collection(),
-        _ if super::number(value) == Some(1) => {
-            Ok(Namespace { database: ctx.database().to_owned(), collection: String::new() })
+        _ if is_one(value) => Ok(Namespace { database: ctx.database().to_owned(), collection: String::new() }),
+        _ if super::number(value).is_some() => {
+            Err(Error::bad_value("Invalid command format: the 'aggregate' field must specify a collection name or 1"))
         }
-        _ if super::number(value).is_some() => Err(Error::failed_to_parse(
-            "Invalid command format: the 'aggregate' field must specify a collection name or 1",
-        )),
         other => {
             let kind = super::type_name(other.element_type());
             Err(Error::new(Code::INVALID_NAMESPACE, format!("collection name has invalid type {kind}")))
         }
     }
+}
+
+/// Whether a number is exactly one.
+fn is_one(value: RawBsonRef<'_>) -> bool {
+    <f64 as Field<'_>>::from_value(Path { parent: "aggregate", field: "aggregate" }, value)
+        .is_ok_and(|number| number == 1.0)
 }
 
 fn parse<'c>(ctx: &Context<'c>) -> Result<(Namespace, Arguments<'c>)> {
@@ -93,6 +97,9 @@ fn rights(ctx: &Context<'_>) -> Result<Vec<(Action, Resource)>> {
 pub(super) fn aggregate(ctx: &Context<'_>) -> Result<(Aggregate, bool)> {
     let (namespace, arguments) = parse(ctx)?;
     let explain = arguments.explain.unwrap_or(false);
+    if explain && ctx.body().get("writeConcern")?.is_some() {
+        return Err(Error::failed_to_parse("Aggregation explain does not support the 'writeConcern' option"));
+    }
     if arguments.cursor.is_none() && !explain && ctx.explained.is_none() {
         let message = "The 'cursor' option is required, except for aggregate with the explain argument";
         return Err(Error::failed_to_parse(message));
@@ -178,6 +185,10 @@ fn check_first_stage(ctx: &Context<'_>, pipeline: &RawArray) -> Result<()> {
     match concern {
         Ok(level) if name == "$changeStream" && level != "majority" => {
             let message = format!("$changeStream cannot be used with a '{level}' read concern, only with 'majority'");
+            Err(Error::new(Code::INVALID_OPTIONS, message))
+        }
+        Ok(level) if LOCAL_ONLY.contains(&name) && level != "local" => {
+            let message = format!("{name} cannot be used with a '{level}' read concern, only with 'local'");
             Err(Error::new(Code::INVALID_OPTIONS, message))
         }
         _ => Ok(()),

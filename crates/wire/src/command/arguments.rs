@@ -231,17 +231,21 @@ fn as_double(number: bson::Decimal128) -> f64 {
     text.parse().unwrap_or(f64::NAN)
 }
 
+/// The least double that no 64-bit integer has.
+const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
+
 /// A number that must be whole and finite; `None` for other types.
 ///
 /// # Errors
-/// `FailedToParse` (9) for fractions, infinities and no-numbers.
+/// `FailedToParse` (9) for fractions, infinities, no-numbers and what 64 bits can't hold.
 pub(crate) fn whole(value: RawBsonRef<'_>, field: &str) -> Result<Option<i64>> {
     let double = match value {
         RawBsonRef::Double(number) => number,
         RawBsonRef::Decimal128(number) => as_double(number),
         other => return Ok(number(other)),
     };
-    if !double.is_finite() || double.fract() != 0.0 {
+    let fits = (-TOO_LARGE..TOO_LARGE).contains(&double);
+    if !fits || double.fract() != 0.0 {
         return Err(Error::failed_to_parse(format!("Expected an integer: {field}: {double}")));
     }
     Ok(Some(double as i64))

@@ -40,7 +40,7 @@ arguments! {
 
 arguments! {
     struct CloneArguments<'a> {
-        target: &'a str = "toCollection",
+        target: Option<&'a str> = "toCollection",
         size: Option<RawBsonRef<'a>> = "size",
     }
 }
@@ -63,7 +63,9 @@ fn source(ctx: &Context<'_>) -> Result<Namespace> {
     let value = ctx.value()?;
     let name = value.as_str().ok_or_else(|| {
         let kind = super::type_name(value.element_type());
-        Error::new(Code::INVALID_NAMESPACE, format!("collection name has invalid type {kind}"))
+        let is_clone = ctx.command.name == CLONE.name;
+        let code = if is_clone { Code::TYPE_MISMATCH } else { Code::INVALID_NAMESPACE };
+        Error::new(code, format!("collection name has invalid type {kind}"))
     })?;
     if name.starts_with("system.buckets.") {
         let message = format!("{name} belongs to a time-series collection and can't be capped");
@@ -86,7 +88,8 @@ fn convert<'x>(ctx: &'x mut Context<'_>, _reply: &'x mut Writer) -> Later<'x> {
 
 fn target(ctx: &Context<'_>) -> Result<(Namespace, Option<i64>)> {
     let arguments = CloneArguments::parse(ctx)?;
-    let target = Namespace::new(ctx.database(), arguments.target)?;
+    let target = arguments.target.ok_or_else(|| Error::type_mismatch("'toCollection' must be of type String"))?;
+    let target = Namespace::new(ctx.database(), target)?;
     Ok((target, size(ctx, arguments.size).ok()))
 }
 

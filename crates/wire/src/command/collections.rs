@@ -77,7 +77,7 @@ arguments! {
 arguments! {
     struct ListArguments<'a> {
         filter: Option<&'a RawDocument> = "filter",
-        name_only: Flag = "nameOnly",
+        name_only: Option<bool> = "nameOnly",
         authorized: Option<bool> = "authorizedCollections",
         cursor: Option<&'a RawDocument> = "cursor",
         include_pending_drops: Flag = "includePendingDrops",
@@ -192,6 +192,12 @@ fn rename<'x>(ctx: &'x mut Context<'_>, _reply: &'x mut Writer) -> Later<'x> {
                     let message = "uuid must be a 16-byte binary field with UUID (4) subtype";
                     return Err(Error::new(Code::INVALID_UUID, message));
                 }
+                if from.database != to.database {
+                    return Err(Error::new(
+                        Code::INVALID_OPTIONS,
+                        "a dropTarget with a UUID needs a rename within a database",
+                    ));
+                }
                 ctx.check_uuid(&to, Some(Uuid::from_value(path, uuid)?))?;
                 true
             }
@@ -202,8 +208,12 @@ fn rename<'x>(ctx: &'x mut Context<'_>, _reply: &'x mut Writer) -> Later<'x> {
         let is_series = |namespace: &Namespace| {
             state.catalog.get(namespace).is_some_and(|found| found.settings.time_series.is_some() || found.is_view())
         };
-        if is_series(&from) || drop_target && is_series(&to) {
-            let message = "views and time-series collections can't be renamed or be replaced by a rename";
+        if drop_target && is_series(&to) {
+            let message = format!("cannot rename to an existing view or time-series collection: {to}");
+            return Err(Error::new(Code::NAMESPACE_EXISTS, message));
+        }
+        if is_series(&from) {
+            let message = "views and time-series collections can't be renamed";
             return Err(Error::new(Code::COMMAND_NOT_SUPPORTED_ON_VIEW, message));
         }
         if to.is_system() != from.is_system() || from.is_system() || is_oplog {
@@ -219,7 +229,7 @@ fn list(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let batch_size = batch_size(ctx, arguments.cursor)?;
     let context = ctx.engine_context();
     let collections = ctx.shared.engine.list_collections(&context, ctx.database())?;
-    let name_only = arguments.name_only.0;
+    let name_only = arguments.name_only.unwrap_or(false);
     let buckets = collections.iter().filter(|info| info.collection.settings.series.is_some());
     let buckets = buckets.map(|info| buckets_entry(info, name_only));
     let documents = collections.iter().map(|info| entry(info, name_only)).chain(buckets).collect();

@@ -154,6 +154,10 @@ pub(crate) fn check_read_concern(
             "level" => level = value.as_str().ok_or_else(|| path.wrong_type(value, &["string"]))?,
             "afterClusterTime" | "atClusterTime" => {
                 let time = value.as_timestamp().ok_or_else(|| path.wrong_type(value, &["timestamp"]))?;
+                if time.time == 0 {
+                    let message = format!("{path} cannot be a null timestamp");
+                    return Err(Error::new(Code::INVALID_OPTIONS, message));
+                }
                 at = at.or(Some(time).filter(|_| key.as_str() == "atClusterTime"));
             }
             "afterOpTime" => {}
@@ -168,6 +172,11 @@ pub(crate) fn check_read_concern(
     }
     if level != "local" && !command.reads && !starts_transaction {
         let message = format!("Command {} does not support {{ readConcern: {{ level: \"{level}\" }} }}", command.name);
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
+    if level == "snapshot" && !starts_transaction && command.name == "count" {
+        let message = "Command count does not support { readConcern: { level: \"snapshot\" } } outside of transactions; \
+                       an aggregate with $count does";
         return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
     if starts_transaction && matches!(level, "available" | "linearizable") {

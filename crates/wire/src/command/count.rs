@@ -1,14 +1,14 @@
 //! `count`: how many documents match.
 
-use super::arguments::Uuid;
+use super::arguments::{Field, Uuid, whole};
 use super::documents::{Hint, put_count, to_owned};
 use super::{Command, Context, Flag, Path, Run, arguments};
 use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
-use engine::Result;
 use engine::operation::{Count, Query};
+use engine::{Error, Result};
 
 /// The command.
 pub(crate) static COMMAND: Command = Command {
@@ -24,7 +24,7 @@ pub(crate) static COMMAND: Command = Command {
 arguments! {
     struct Arguments<'a> {
         query: Option<&'a RawDocument> = "query",
-        limit: Option<i64> = "limit",
+        limit: Option<Limit> = "limit",
         skip: Option<i64> = "skip",
         hint: Option<Hint<'a>> = "hint",
         collation: Option<&'a RawDocument> = "collation",
@@ -32,6 +32,21 @@ arguments! {
         uuid: Option<Uuid<'a>> = "collectionUUID",
         raw_data: Flag = "rawData",
         mirrored: Flag = "mirrored",
+    }
+}
+
+/// The most that is counted; a negative number is taken as a positive one.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit(u64);
+
+impl<'a> Field<'a> for Limit {
+    const NULL_IS_MISSING: bool = false;
+
+    fn from_value(path: Path<'_>, value: RawBsonRef<'a>) -> Result<Limit> {
+        match whole(value, path.field)? {
+            Some(i64::MIN) | None => Err(Error::bad_value("count value is not a valid number")),
+            Some(limit) => Ok(Limit(limit.unsigned_abs())),
+        }
     }
 }
 
@@ -44,7 +59,7 @@ pub(super) fn count(ctx: &Context<'_>) -> Result<Count> {
     let query = Query {
         filter: to_owned(arguments.query).unwrap_or_default(),
         skip,
-        limit: arguments.limit.unwrap_or(0).unsigned_abs(),
+        limit: arguments.limit.unwrap_or(Limit(0)).0,
         hint: arguments.hint.and_then(Hint::to_owned),
         collation: to_owned(arguments.collation),
         ..Query::default()

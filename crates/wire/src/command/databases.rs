@@ -58,8 +58,10 @@ fn list(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let documents = databases.iter().map(|(name, size)| {
         let mut entry = Writer::new();
         entry.put("name", name.as_str());
-        entry.put("sizeOnDisk", *size as i64);
-        entry.put("empty", false);
+        if !arguments.name_only.0 {
+            entry.put("sizeOnDisk", *size as i64);
+            entry.put("empty", false);
+        }
         entry.finish_document()
     });
     let filter = to_owned(arguments.filter).unwrap_or_default();

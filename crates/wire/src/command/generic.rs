@@ -186,6 +186,10 @@ impl<'a> Generic<'a> {
             return refuse("'autocommit' field requires a transaction number to also be specified");
         }
         self.in_transaction = true;
+        if command.retryable && matches!(self.database, "config" | "local") {
+            let message = format!("Cannot run command against the '{}' database in a transaction", self.database);
+            return Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message));
+        }
         let first = self.starts_transaction && matches!(command.name, "killCursors" | "getMore");
         if !command.in_transaction || first {
             let message = format!("Cannot run '{}' in a multi-document transaction.", command.name);

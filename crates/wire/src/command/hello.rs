@@ -13,6 +13,7 @@ use crate::session::SESSION_TIMEOUT_MINUTES;
 use crate::{auth, state::Shared};
 use bson::RawDocument;
 use bson::oid::ObjectId;
+use bson::raw::RawBsonRef;
 use engine::{Code, Error, Result};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -53,8 +54,8 @@ fn hello<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         write_topology(ctx, reply)?;
         write_limits(ctx, reply);
         negotiate_compression(ctx, reply)?;
-        if let Some(user) = ctx.body().get("saslSupportedMechs")?.and_then(|value| value.as_str()) {
-            auth::write_mechanisms(ctx, user, reply);
+        if let Some(value) = ctx.body().get("saslSupportedMechs")? {
+            auth::write_mechanisms(ctx, &user_of_mechanisms(value)?, reply);
         }
         if let Some(start) = ctx.body().get("speculativeAuthenticate")?.and_then(|value| value.as_document()) {
             auth::speculate(ctx, start, reply);
@@ -63,6 +64,24 @@ fn hello<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         ctx.client.greeted = true;
         Ok(())
     })
+}
+
+/// The user, as `database.name`, whose ways to log in are asked for.
+fn user_of_mechanisms(value: RawBsonRef<'_>) -> Result<String> {
+    match value {
+        RawBsonRef::String(user) if user.split_once('.').is_some_and(|parts| !parts.0.is_empty()) => {
+            Ok(user.to_owned())
+        }
+        RawBsonRef::String(_) => Err(Error::bad_value("UserName must contain a '.' separated database.user pair")),
+        RawBsonRef::Document(user) => match (user.get_str("db"), user.get_str("user")) {
+            (Ok(database), Ok(name)) => Ok(format!("{database}.{name}")),
+            _ => Err(Error::bad_value("UserName must contain strings 'user' and 'db'")),
+        },
+        other => {
+            let kind = super::type_name(other.element_type());
+            Err(Error::type_mismatch(format!("saslSupportedMechs must be a string or an object, not of type {kind}")))
+        }
+    }
 }
 
 /// Waits as long as the client wishes, if it already knows the topology.

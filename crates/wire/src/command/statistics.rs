@@ -6,7 +6,7 @@ use crate::auth::{Action, Rights};
 use crate::bson::Writer;
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
-use engine::operation::Sizes;
+use engine::operation::{Find, Query, Sizes};
 use engine::{Code, Error, Result};
 
 /// `collStats`.
@@ -141,6 +141,28 @@ fn database(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     Ok(())
 }
 
+/// What a find is refused with whose range is empty.
+const MIN_NOT_BELOW_MAX: Code = Code(51175);
+
+/// The number of documents that a find gives, and their bytes.
+fn totals_of(ctx: &Context<'_>, find: Find) -> Result<engine::Totals> {
+    let context = ctx.engine_context();
+    let mut totals = engine::Totals::default();
+    let mut batch = match ctx.shared.engine.find(&context, &find) {
+        Ok(batch) => batch,
+        Err(error) if error.code == MIN_NOT_BELOW_MAX => return Ok(totals),
+        Err(error) => return Err(error),
+    };
+    loop {
+        totals.count += batch.documents.len() as i64;
+        totals.size_bytes += batch.documents.iter().map(|document| document.len() as i64).sum::<i64>();
+        if batch.cursor == 0 {
+            return Ok(totals);
+        }
+        batch = ctx.shared.engine.get_more(&context, batch.cursor, &find.namespace, None, None)?;
+    }
+}
+
 fn data(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     let value = ctx.value()?;
     let path = Path { parent: "dataSize", field: "dataSize" };
@@ -153,7 +175,11 @@ fn data(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
         return Err(Error::new(Code::INVALID_NAMESPACE, format!("Invalid namespace specified '{name}'")));
     };
     let namespace = engine::Namespace::new(database, collection)?;
-    let totals = match ctx.shared.engine.collection(&ctx.engine_context(), &namespace) {
+    let mut totals = match ctx.shared.engine.collection(&ctx.engine_context(), &namespace) {
+        Ok(info) if info.collection.is_view() => {
+            let message = format!("Namespace {namespace} is a view, not a collection");
+            return Err(Error::new(Code::COMMAND_NOT_SUPPORTED_ON_VIEW, message));
+        }
         Ok(info) if info.collection.settings.series.is_some() => {
             let message = format!("Namespace {namespace} is a time-series collection");
             return Err(Error::new(Code::COMMAND_NOT_SUPPORTED_ON_VIEW, message));
@@ -162,6 +188,19 @@ fn data(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
         Err(error) if error.code == Code::NAMESPACE_NOT_FOUND => engine::Totals::default(),
         Err(error) => return Err(error),
     };
+    if let (Some(min), Some(max)) = (arguments.min, arguments.max) {
+        let Some(pattern) = arguments.pattern else {
+            let message = "couldn't find valid index for min and max: give its keyPattern";
+            return Err(Error::new(Code::OPERATION_FAILED, message));
+        };
+        let range = Query {
+            min: Some(min.to_owned()),
+            max: Some(max.to_owned()),
+            hint: Some(RawBsonRef::Document(pattern).into()),
+            ..Query::default()
+        };
+        totals = totals_of(ctx, Find { query: range, ..Find::new(namespace) })?;
+    }
     reply.put("estimate", arguments.estimate.0);
     reply.put("size", totals.size_bytes);
     reply.put("numObjects", totals.count);
