@@ -24,7 +24,7 @@ pub const MAX_SKUS: usize = 100;
 /// How far back a settling looks beyond the last one, for transactions that were on their way.
 const OVERLAP: Duration = Duration::from_secs(120);
 
-/// A category, as products carry it.
+/// A category, also as products carry it: what they carry follows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Category {
@@ -56,6 +56,7 @@ pub struct NewProduct {
     #[serde(default)]
     pub description: String,
     /// Its category.
+    /// A category that is not there yet is put there; of one that is, the id says all.
     #[serde(default)]
     pub category: Category,
     /// What it can be found by, such as `colour` and `red`.
@@ -228,6 +229,46 @@ fn projection() -> Document {
 }
 
 impl Shop {
+    /// Puts a category there, or gives it another name or place; the copies that its products carry follow.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub async fn set_category(&self, category: &Category) -> Result<()> {
+        check_id(&category.id)?;
+        let category = category.clone();
+        let done = self.run(move |unit| {
+            let category = category.clone();
+            Box::pin(async move {
+                match unit.get("categories", &category.id).await?.is_some() {
+                    true => {
+                        let document = unit.edit("categories", "category", &category.id).await?;
+                        document.insert("name", &category.name);
+                        document.insert("parent", &category.parent);
+                        Ok(())
+                    }
+                    false => unit.insert("categories", "category", of_category(&category)).await,
+                }
+            })
+        });
+        done.await
+    }
+
+    /// A page of the categories, by their ids.
+    ///
+    /// # Errors
+    /// A store that fails.
+    pub async fn categories(&self, after: Option<&str>, limit: usize) -> Result<Vec<Category>> {
+        let options = Find { sort: Some(doc! { "_id": 1 }), limit: limit as i64, ..Find::default() };
+        let filter = after.map_or_else(Document::new, |after| doc! { "_id": { "$gt": after } });
+        let found = self.collection("categories").find(filter, options, None).await?;
+        let category = |document: &Document| Category {
+            id: document.text("_id").to_owned(),
+            name: document.text("name").to_owned(),
+            parent: document.text("parent").to_owned(),
+        };
+        Ok(found.iter().map(category).collect())
+    }
+
     /// Puts a product on sale.
     ///
     /// # Errors
@@ -242,6 +283,9 @@ impl Shop {
             let product = product.clone();
             Box::pin(async move {
                 let mut document = facts(&product)?;
+                if let Some(category) = category(unit, &product.category).await? {
+                    document.insert("category", category);
+                }
                 document.insert("_id", &product.id);
                 document.insert("status", "active");
                 document.insert("createdAt", unit.now);
@@ -264,11 +308,16 @@ impl Shop {
             let product = product.clone();
             Box::pin(async move {
                 unit.expect_version("products", "product", &product.id, expected).await?;
+                let category = category(unit, &product.category).await?;
                 let document = unit.edit("products", "product", &product.id).await?;
                 product.price.same_currency(Money::zero(crate::order::currency(document)?))?;
                 let skus: Vec<Variant> =
                     document.parts("skus").into_iter().map(from_document).collect::<Result<_>>()?;
                 document.extend(facts(&product)?);
+                match category {
+                    Some(category) => document.insert("category", category),
+                    None => document.remove("category"),
+                };
                 document.insert("attributes", attributes(&product.attributes, &skus));
                 Ok(())
             })
@@ -451,7 +500,24 @@ fn check_id(id: &str) -> Result<()> {
     }
 }
 
-/// What the seller says about a product.
+fn of_category(category: &Category) -> Document {
+    doc! { "_id": &category.id, "name": &category.name, "parent": &category.parent }
+}
+
+/// The copy of its category that a product carries; a category that is not there yet is put there.
+async fn category(unit: &mut Unit<'_>, wanted: &Category) -> Result<Option<Document>> {
+    if wanted.id.is_empty() {
+        return Ok(None);
+    }
+    check_id(&wanted.id)?;
+    if unit.get("categories", &wanted.id).await?.is_none() {
+        unit.insert("categories", "category", of_category(wanted)).await?;
+    }
+    let known = unit.need("categories", "category", &wanted.id).await?;
+    Ok(Some(doc! { "id": &wanted.id, "name": known.text("name"), "parent": known.text("parent") }))
+}
+
+/// What the seller says about a product, but for its category.
 fn facts(product: &NewProduct) -> Result<Document> {
     Ok(doc! {
         "productName": &product.name,
@@ -460,7 +526,6 @@ fn facts(product: &NewProduct) -> Result<Document> {
         "currency": product.price.currency.code(),
         "imageUrl": &product.image_url,
         "description": &product.description,
-        "category": to_document(&product.category)?,
         "own": to_document(&product.attributes)?,
         "attributes": attributes(&product.attributes, &[]),
         "tags": &product.tags,

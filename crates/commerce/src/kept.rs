@@ -115,7 +115,9 @@ fn plan(
                     grow(sums, name, tree(amount.into())?);
                 }
             }
-            Effect::Spread { spread, id, values } if before.is_some() && spread.steps.is_empty() => {
+            Effect::Spread { spread, id, values }
+                if before.is_some() && spread.steps.iter().all(|(_, in_array)| !in_array) =>
+            {
                 let values = values
                     .into_iter()
                     .map(|(name, value)| Ok((name, value.map(tree).transpose()?)))
@@ -192,8 +194,10 @@ async fn copies(
     session: &mut Session,
 ) -> Result<()> {
     let (mut set, mut unset) = (Document::new(), Document::new());
+    let place: String = spread.steps.iter().map(|(step, _)| format!("{step}.")).collect();
     for (name, value) in values {
         let path = spread.name.as_ref().map_or(name.clone(), |inner| format!("{inner}.{name}"));
+        let path = format!("{place}{path}");
         match value {
             Some(value) => set.insert(path, value),
             None => unset.insert(path, ""),

@@ -19,9 +19,10 @@ pub const MODEL: [(&str, &str); 2] = [
 ];
 
 /// The shop's collections.
-pub(crate) const COLLECTIONS: [&str; 26] = [
+pub(crate) const COLLECTIONS: [&str; 27] = [
     "users",
     "userProfiles",
+    "categories",
     "products",
     "skus",
     "reviews",
@@ -63,6 +64,7 @@ const INDEXES: &[Index] = &[
     ("stockLedger", &[("skuId", 1), ("at", -1), ("_id", -1)], false),
     ("stockLedger", &[("orderId", 1)], false),
     ("stockHolds", &[("until", 1)], false),
+    ("products", &[("category.id", 1)], false),
     ("products", &[("status", 1), ("category.id", 1), ("createdAt", -1), ("_id", -1)], false),
     ("products", &[("status", 1), ("category.id", 1), ("price", 1), ("_id", 1)], false),
     ("products", &[("status", 1), ("attributes", 1), ("price", 1), ("_id", 1)], false),

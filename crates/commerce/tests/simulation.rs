@@ -14,7 +14,8 @@ mod common;
 
 use commerce::{
     AfterSaleKind, AfterSaleRequest, Campaign, Category, Checkout, Error, Faults, Keeping, Line, NewParcel, NewProduct,
-    NewReview, NewSku, NewUser, OrderRequest, Reduction, RefundOptions, Shop, Simulator, Time, TrackEvent,
+    NewReview, NewSku, NewUser, OrderRequest, Reduction, RefundOptions, ReportBy, ReportRequest, ReportSource, Shop,
+    Simulator, Time, TrackEvent,
 };
 use common::{Hand, SECRET, START, Serving, add_hook, euros, lyon, served, settings};
 use engine::Engine;
@@ -368,6 +369,13 @@ async fn a_bad_day(kind: Kind, orders: u64) {
         orders as f64 / took.as_secs_f64(),
         checking.elapsed().as_secs_f64()
     );
+    for source in [ReportSource::Rollup, ReportSource::Aggregation] {
+        let (from, to) = ("2026-01-01".to_owned(), "2027-12-01".to_owned());
+        let request = ReportRequest { by: ReportBy::City, from, to, zone: None, per_day: false, source };
+        let asking = Instant::now();
+        let rows = shop.report(&request).await.unwrap().rows.len();
+        eprintln!("report by city, {source:?}: {rows} rows in {:.2} ms", asking.elapsed().as_secs_f64() * 1e3);
+    }
     assert_eq!(verdict.violations, Vec::<String>::new());
     assert!(verdict.orders > orders / 3, "many buyers got something");
     let books = provider.books();

@@ -208,6 +208,28 @@ async fn lists_find_red_shirts_and_what_is_running_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_category_that_is_renamed_is_renamed_on_its_products() {
+    for keeping in [Keeping::Model, Keeping::Shop] {
+        let (shop, _) = stocked(keeping, 5).await;
+        let category = |id: &str, name: &str| Category { id: id.into(), name: name.into(), parent: "home".into() };
+        let product = |id: &str, category: Category| NewProduct { category, ..NewProduct::new(id, id, euros(100)) };
+        shop.add_product(&product("a", category("lamps", "Lamps"))).await.unwrap();
+        shop.add_product(&product("b", category("chairs", "Chairs"))).await.unwrap();
+        shop.set_category(&category("lamps", "Lights")).await.unwrap();
+        // Whoever still says the old name gets the new one.
+        shop.add_product(&product("c", category("lamps", "Lamps"))).await.unwrap();
+        let of = async |id: &str| shop.product(id).await.unwrap().category.name;
+        assert_eq!((of("a").await, of("b").await, of("c").await), ("Lights".into(), "Chairs".into(), "Lights".into()));
+        shop.update_product(&product("b", category("lamps", "")), None).await.unwrap();
+        shop.update_product(&product("c", Category::default()), None).await.unwrap();
+        assert_eq!((of("b").await, of("c").await), ("Lights".into(), String::new()), "{keeping:?}");
+        let all: Vec<String> = shop.categories(None, 10).await.unwrap().into_iter().map(|found| found.id).collect();
+        assert_eq!(all, ["chairs", "lamps"]);
+        assert_eq!(shop.categories(Some("chairs"), 10).await.unwrap(), [category("lamps", "Lights")]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_day_begins_at_midnight_of_the_named_zone_and_rollup_and_count_agree() {
     for keeping in [Keeping::Model, Keeping::Shop] {
         let (shop, hand) = stocked(keeping, 100).await;

@@ -295,3 +295,24 @@ async fn after_the_payment_parcels_a_review_a_return_and_a_report() {
     let wrong = "/v1/reports/sales?by=city&from=2020-01-01&to=2020-01-01";
     server.get(wrong).token(&merchant).send().await.expect_problem(400, "invalid-query");
 }
+
+#[tokio::test]
+async fn categories_are_listed_by_pages_and_their_names_follow_on_products() {
+    let server = scene::both().await;
+    stocked(&server, "lamp", 5).await;
+    let merchant = server.token("shop", &[Role::Merchant]).await;
+    let name = |id: &str, name: &str| {
+        let call = server.call("PUT", &format!("/v1/categories/{id}")).token(&merchant).once();
+        call.json(&json!({ "name": name })).send()
+    };
+    name("chairs", "Chairs").await.expect(200);
+    name("lamps", "Lights").await.expect(200);
+    name("lamps", "").await.expect_problem(422, "invalid-body");
+    let first = server.get("/v1/categories?limit=1").send().await.expect(200).json();
+    assert_eq!((&first["items"][0]["id"], first["items"].as_array().unwrap().len()), (&json!("chairs"), 1));
+    let next = format!("/v1/categories?limit=1&cursor={}", first["nextCursor"].as_str().unwrap());
+    let second = server.get(&next).send().await.expect(200).json();
+    assert_eq!((&second["items"][0]["name"], &second["nextCursor"]), (&json!("Lights"), &Value::Null));
+    let product = server.get("/v1/products/p-lamp").send().await.expect(200).json();
+    assert_eq!(product["category"]["name"], "Lights");
+}

@@ -5,6 +5,7 @@ use crate::shared::cursor::{Page, Paging};
 use crate::shared::etag::{IfMatch, Tagged};
 use crate::shared::extract::{Body, Path, Query};
 use crate::shared::problem::{INVALID_QUERY, Problem, Result};
+use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -21,6 +22,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Commerce>> {
         .routes(routes!(list_products, add_product))
         .routes(routes!(product, change_product))
         .routes(routes!(set_product_status))
+        .routes(routes!(categories))
+        .routes(routes!(set_category))
         .routes(routes!(add_sku))
         .routes(routes!(set_price))
 }
@@ -96,6 +99,53 @@ async fn list_products(
 async fn product(State(commerce): State<Arc<Commerce>>, Path(id): Path<String>) -> Result<Tagged<Product>> {
     let product = commerce.shop.product(&id).await?;
     Ok(Tagged::ok(product.version, product))
+}
+
+/// Categories, by their ids
+#[utoipa::path(
+    get, path = "/v1/categories", tag = "catalogue", security(()), params(Paging),
+    responses((status = 200, description = "A page of them", body = Page<schema::Category>)),
+)]
+async fn categories(
+    State(commerce): State<Arc<Commerce>>,
+    uri: Uri,
+    Query(at): Query<Paging>,
+) -> Result<Page<Category>> {
+    let wanted = paging(&at, &uri)?;
+    let limit = wanted.limit.unwrap_or_default() + 1;
+    let found = commerce.shop.categories(wanted.after.as_deref(), limit).await?;
+    Ok(Page::of(&uri, at.limit()?, found, |category| category.id.clone()))
+}
+
+/// A category's facts.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct CategoryFacts {
+    #[schema(min_length = 1, max_length = 128)]
+    name: String,
+    /// The category above it.
+    #[serde(default)]
+    #[schema(max_length = 128)]
+    parent: String,
+}
+
+/// Put a category there, or rename it: the copies that products carry follow
+#[utoipa::path(
+    put, path = "/v1/categories/{id}", tag = "catalogue", security(("bearer" = ["merchant"])),
+    params(("id" = String, Path)), request_body = CategoryFacts,
+    responses((status = 200, description = "It", body = schema::Category)),
+)]
+async fn set_category(
+    State(commerce): State<Arc<Commerce>>,
+    Path(id): Path<String>,
+    Body(body): Body<CategoryFacts>,
+) -> Result<Json<Category>> {
+    super::bounded("id", &id, 1, 128)?;
+    super::bounded("name", &body.name, 1, 128)?;
+    super::bounded("parent", &body.parent, 0, 128)?;
+    let category = Category { id, name: body.name, parent: body.parent };
+    commerce.shop.set_category(&category).await?;
+    Ok(Json(category))
 }
 
 /// A price.
