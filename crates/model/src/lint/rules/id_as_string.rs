@@ -1,7 +1,7 @@
 //! `id-as-string`: ObjectIds stored as their hexadecimal text.
 
-use super::super::{Facts, Found, Rule, Severity, handle, percent, place};
-use crate::observe::sample::plain;
+use super::super::{Facts, Found, Rule};
+use super::Texts;
 
 pub(super) static RULE: Rule = Rule {
     name: "id-as-string",
@@ -11,28 +11,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(facts: &Facts<'_>, found: &mut Found) {
-    for (database, collection) in facts.collections() {
-        for (path, stats) in &collection.sample.paths {
-            let strings = stats.of("string");
-            if strings < 5 || stats.hex_strings * 10 < strings * 9 {
-                continue;
-            }
-            let field = plain(path);
-            found.add(
-                Severity::Warning,
-                place(database, collection, path),
-                format!(
-                    "{} strings of 24 hexadecimal digits ({})",
-                    stats.hex_strings,
-                    percent(stats.hex_strings, stats.known())
-                ),
-                "ObjectIds",
-                format!(
-                    "{}.updateMany({{\"{field}\": {{$type: \"string\"}}}}, [{{$set: {{\"{field}\": {{$toObjectId: \
-                     \"${field}\"}}}}}}])",
-                    handle(&database.name, &collection.info.name)
-                ),
-            );
-        }
-    }
+    let measured = "of 24 hexadecimal digits";
+    let texts = Texts { count: |stats| stats.hex_strings, measured, limit: "ObjectIds", by: "$toObjectId" };
+    texts.check(facts, found);
 }

@@ -21,11 +21,13 @@ mod no_validator;
 mod query_badly_ordered;
 mod query_unindexed;
 mod same_field_two_names;
+mod texts;
 mod ttl_not_date;
 mod two_way_links;
 mod unique_missing;
 
 use super::Rule;
+use texts::Texts;
 
 /// All rules, by name.
 pub static TABLE: &[&Rule] = &[
