@@ -5,6 +5,7 @@
 
 use crate::language::entity::Entity;
 use crate::language::field::Field;
+use crate::language::split::Split;
 use crate::model::Body;
 use crate::value::Type;
 use bson::{Bson, Document, doc};
@@ -14,7 +15,7 @@ pub fn validator(entity: &Entity) -> Option<Document> {
     if entity.parts.series.is_some() {
         return None;
     }
-    let mut schema = body(&entity.body, &compressed(entity));
+    let mut schema = body(&within(entity), &compressed(entity));
     let properties = schema.entry("properties").or_insert_with(|| Bson::Document(Document::new()));
     if let Bson::Document(properties) = properties {
         for stock in &entity.parts.stocks {
@@ -33,6 +34,28 @@ pub fn validator(entity: &Entity) -> Option<Document> {
             schema.remove("properties");
         }
     }
+    (schema.len() > 1).then(|| doc! { "$jsonSchema": schema })
+}
+
+/// What stands in the entity's own documents: all but what is split off.
+fn within(entity: &Entity) -> Body {
+    let mut body = entity.body.clone();
+    let apart: Vec<&String> = entity.parts.splits.iter().flat_map(|split| &split.fields).collect();
+    body.fields.retain(|field| !apart.contains(&&field.name));
+    body.embeds.retain(|embed| !apart.contains(&&embed.name));
+    body
+}
+
+/// The validator of the documents with the fields that are split off; `None` where there is nothing to check.
+pub fn split_validator(entity: &Entity, split: &Split) -> Option<Document> {
+    let mut body = entity.body.clone();
+    body.fields.retain(|field| split.fields.contains(&field.name));
+    body.embeds.retain(|embed| split.fields.contains(&embed.name));
+    body.refs.clear();
+    // The parts are written field by field: none of them has to be there.
+    body.fields.iter_mut().for_each(|field| field.required = false);
+    body.embeds.iter_mut().for_each(|embed| embed.required = false);
+    let schema = self::body(&body, &compressed(entity));
     (schema.len() > 1).then(|| doc! { "$jsonSchema": schema })
 }
 

@@ -50,9 +50,19 @@ entity order collection=orders id=int {
 entity review collection=reviews id=int {
   ref orderId to=order
   ref productId to=product on-delete=restrict
+  field at int
   live via=orderId { field buyerName from="buyer.name" }
   live product via=productId { fields name reviewCount }
 }
+entity article collection=articles id=int {
+  ref productId to=product on-delete=cascade
+  field body string
+  field note string
+  field quantity int
+  split rest collection=articleRests { fields note }
+  compress body above=100
+}
+entity sku collection=skus id=int { stock available kept ledger=ledger holds=holds held=held hold-for="10m" }
 entity session collection=sessions id=int {
   ref userId to=user on-delete=cascade
   field expiresAt date
@@ -60,6 +70,7 @@ entity session collection=sessions id=int {
 }
 edge friends from=user to=user mutual collection=friends count-from=friendCount { enum kind close far; where kind close }
 edge follows from=user to=product directed collection=follows count-from=followingCount count-to=followerCount
+timeline shelf along=follows of=article by=productId order=quantity cap=3 mode=hybrid threshold=6 collection=shelves { fields quantity }
 rollup byCity of=order collection=byCity { by city; where status paid shipped; count orders; sum sales field=total }
 rollup byProduct of=order collection=byProduct unwind=items { by "items.productId"; sum units field="items.quantity" }
 "#;
@@ -109,7 +120,7 @@ async fn write(store: &Store, dice: &mut Dice) -> store::Result<()> {
     let (users, products, orders) = (collection("users"), collection("products"), collection("orders"));
     let (user, product, id) = (dice.below(USERS), dice.below(PRODUCTS), dice.below(ORDERS));
     let name = format!("name {}", dice.below(1_000));
-    match dice.below(27) {
+    match dice.below(30) {
         0 => users.insert_one(doc! { "_id": user, "name": name, "bestId": product }, None).await?,
         1 | 2 => {
             users.update_one(doc! { "_id": user }, doc! { "$set": { "name": name } }, Update::default(), None).await?;
@@ -195,6 +206,8 @@ async fn write(store: &Store, dice: &mut Dice) -> store::Result<()> {
                 }
             }
         }
+        26 | 27 => article(store, dice).await?,
+        28 => stock(store, dice).await?,
         _ => {
             let row = doc! { "from": user, "to": product };
             match dice.below(3) {
@@ -203,6 +216,74 @@ async fn write(store: &Store, dice: &mut Dice) -> store::Result<()> {
                 }
                 _ => collection("follows").insert_one(row, None).await?,
             }
+        }
+    }
+    Ok(())
+}
+
+/// Articles are long, have a part of their own, and come onto the shelves of those who follow their product.
+async fn article(store: &Store, dice: &mut Dice) -> store::Result<()> {
+    let articles = store.collection("drift", "articles");
+    let (id, product, quantity) = (dice.below(60), dice.below(PRODUCTS), dice.below(40));
+    let body = format!("{} ", dice.below(1_000)).repeat(60);
+    match dice.below(6) {
+        0 => {
+            articles.delete_one(doc! { "_id": id }, None).await?;
+        }
+        1 => {
+            let change = doc! { "$set": { "productId": product, "note": body } };
+            articles.update_one(doc! { "_id": id }, change, Update::default(), None).await?;
+        }
+        2 => {
+            let change = doc! { "$set": { "quantity": quantity, "body": body } };
+            articles.update_many(doc! { "productId": product }, change, Update::default(), None).await?;
+        }
+        3 => {
+            let article = doc! { "productId": product, "quantity": quantity };
+            articles.replace_one(doc! { "_id": id }, article, Update::default(), None).await?;
+        }
+        _ => {
+            let article = doc! { "_id": id, "productId": product, "quantity": quantity, "body": body, "note": "n" };
+            articles.insert_one(article, None).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Goods come and go, are set aside, sold, and let go again.
+async fn stock(store: &Store, dice: &mut Dice) -> store::Result<()> {
+    let collection = |name: &str| store.collection("drift", name);
+    let (sku, id) = (dice.below(5), dice.below(200));
+    match dice.below(8) {
+        0 => collection("skus").insert_one(doc! { "_id": sku }, None).await?,
+        1 => collection("ledger").insert_one(doc! { "item": sku, "quantity": dice.below(20) - 5 }, None).await?,
+        2 => {
+            let change = doc! { "$set": { "item": sku, "quantity": 1 + dice.below(3) } };
+            collection("holds")
+                .update_one(doc! { "_id": id, "sold": { "$ne": true } }, change, Update::default(), None)
+                .await?;
+        }
+        3 => {
+            let change = doc! { "$set": { "sold": true } };
+            collection("holds")
+                .update_many(doc! { "_id": { "$lt": 10 + id % 20 } }, change, Update::default(), None)
+                .await?;
+        }
+        4 => {
+            collection("holds").delete_one(doc! { "_id": id, "sold": { "$ne": true } }, None).await?;
+        }
+        5 => {
+            let mut session = store.start_session().await?;
+            session.start_transaction().await?;
+            let line = doc! { "item": sku, "quantity": 1 + dice.below(5) };
+            collection("ledger").insert_one(line, Some(&mut session)).await?;
+            let hold = doc! { "_id": id, "item": sku, "quantity": 1 };
+            collection("holds").insert_one(hold, Some(&mut session)).await?;
+            session.commit_transaction().await?;
+        }
+        _ => {
+            let hold = doc! { "_id": id, "item": sku, "quantity": 1 + dice.below(4) };
+            collection("holds").insert_one(hold, None).await?;
         }
     }
     Ok(())

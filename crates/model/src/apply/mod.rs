@@ -4,8 +4,10 @@
 //! [`run()`] does it. What is there already is not done again, so that applying twice does nothing the second time and a run
 //! that was killed is simply started again. Nothing is dropped unless that was asked for.
 
+mod guarantee;
 mod run;
 
+pub use guarantee::{Writers, refusals};
 pub use run::{Event, define, run};
 
 use crate::error::Result;
@@ -189,6 +191,12 @@ fn wanted_collections(model: &Model, plan: &Plan) -> Vec<(String, Document)> {
                 }
             }
             if let Some(validator) = schema::validator(entity) {
+                options.insert("validator", validator);
+            }
+        }
+        let splits = entities.iter().flat_map(|entity| entity.parts.splits.iter().map(move |split| (entity, split)));
+        for (entity, split) in splits.filter(|(_, split)| split.collection == part.collection) {
+            if let Some(validator) = schema::split_validator(entity, split) {
                 options.insert("validator", validator);
             }
         }

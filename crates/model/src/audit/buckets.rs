@@ -5,6 +5,7 @@ use super::{Auditor, Compared, Drift};
 use crate::error::Result;
 use crate::keep::bucket::{Pack, items_of};
 use crate::keep::declaration::Declaration;
+use crate::keep::deployment::chunks::Chunks;
 use bson::{Bson, Document, doc};
 use std::collections::{HashMap, HashSet};
 use store::{Find, Session};
@@ -134,6 +135,35 @@ impl Auditor {
             compared.drifts.retain(|drift| seen.insert(drift.target.to_string()));
         }
         Ok(compared)
+    }
+
+    /// On a server that keeps no models: a child is packed again, or a chunk made to say what it holds.
+    pub(super) async fn chunks_right(
+        &self,
+        declaration: &Declaration,
+        rule: &Pack,
+        drift: &Drift,
+        mut session: Option<&mut Session>,
+    ) -> Result<()> {
+        let chunks = Chunks::new(&self.store, &self.database, rule);
+        let Some(target) = drift.target.as_document() else { return Ok(()) };
+        if let Some(id) = target.get("chunk") {
+            let stored = self.store.collection(&self.database, &rule.collection);
+            if let Some(chunk) = stored.find_one(doc! { "_id": id.clone() }, session.as_deref_mut()).await? {
+                chunks.store(&chunk, items_of(&chunk), session).await?;
+            }
+            return Ok(());
+        }
+        let (Some(child), Some(parent)) = (target.get("child"), target.get("parent")) else { return Ok(()) };
+        let image = self.by_ids(&declaration.source, vec![child.clone()], None, session.as_deref_mut()).await?.pop();
+        let came = match image {
+            Some(image) => rule.item(&raw(&image)?)?,
+            None => None,
+        };
+        let came =
+            came.map(|(parent, item)| Ok::<_, bson::error::Error>((Bson::try_from(parent)?, item))).transpose()?;
+        chunks.repack(child, std::slice::from_ref(parent), came, session).await?;
+        Ok(())
     }
 }
 

@@ -90,6 +90,10 @@ impl Auditor {
 
     /// Whether a copy is noted to follow later, or is being filled.
     pub(super) async fn is_lagging(&self, declaration: &Declaration, drift: &Drift) -> Result<bool> {
+        if let (Rule::Timeline(_), true) = (&declaration.rule, self.keeps_itself()) {
+            let open = doc! { "_id.declaration": &declaration.name, "done": { "$ne": true } };
+            return Ok(self.store.collection(&self.database, LAGGING).find_one(open, None).await?.is_some());
+        }
         let Rule::Copy(copy) = &declaration.rule else { return Ok(false) };
         if copy.fill.is_some() || !self.keeps_itself() {
             return Ok(false);

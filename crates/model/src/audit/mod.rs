@@ -13,10 +13,13 @@
 
 mod buckets;
 mod copies;
+mod fields;
 mod parents;
 mod repair;
 mod rolls;
 mod snapshot;
+mod stocks;
+mod timelines;
 
 use crate::error::Result;
 use crate::keep::declaration::{Declaration, Rule};
@@ -135,6 +138,8 @@ pub struct Auditor {
     seen: HashSet<Vec<u8>>,
     begun: Option<Instant>,
     done: u64,
+    /// Whether the server keeps a model of this database itself, once that was asked.
+    kept_there: Option<bool>,
 }
 
 impl Auditor {
@@ -153,6 +158,7 @@ impl Auditor {
             seen: HashSet::new(),
             begun: None,
             done: 0,
+            kept_there: None,
         })
     }
 
@@ -194,6 +200,9 @@ impl Auditor {
     /// # Errors
     /// A store that fails; the batch is done again by the next call.
     pub async fn step(&mut self) -> Result<bool> {
+        if self.kept_there.is_none() {
+            self.kept_there = Some(self.asks_server().await?);
+        }
         let names: Vec<String> = self.keeper.declarations().iter().map(|one| one.name.clone()).collect();
         let mut names = names.into_iter().filter(|name| self.wanted(name) && *name >= self.state.declaration);
         let Some(name) = names.next() else { return Ok(false) };
@@ -241,7 +250,15 @@ impl Auditor {
 
     /// Whether repairs are carried out by the server.
     pub(crate) fn keeps_itself(&self) -> bool {
-        self.store.capabilities().hooks || self.store.capabilities().sheaf
+        self.kept_there.unwrap_or(false)
+    }
+
+    async fn asks_server(&self) -> Result<bool> {
+        let can = self.store.capabilities();
+        if !can.hooks && !can.sheaf {
+            return Ok(false);
+        }
+        Ok(crate::apply::active_model(&self.store, &self.database).await?.1.is_some())
     }
 
     /// One batch of a declaration; how many documents, and whether the phase is over.
@@ -250,9 +267,15 @@ impl Auditor {
             let roll = roll.clone();
             return self.roll_batch(declaration, &roll).await;
         }
+        if matches!(declaration.rule, Rule::Timeline(_)) && !self.keeps_itself() {
+            self.finding().skipped =
+                Some("on a deployment its inboxes belong to the service that fills them".to_owned());
+            return Ok((0, true));
+        }
         let collection = match (&declaration.rule, self.state.phase) {
             (Rule::Number(_), 1) => crate::keep::PENDING,
-            (Rule::Number(_), 2) | (Rule::Bucket(_), 1) => &declaration.source,
+            (Rule::Timeline(_), 0) => crate::keep::timeline::INBOXES,
+            (Rule::Timeline(_) | Rule::Number(_), 2) | (Rule::Bucket(_) | Rule::Split(_), 1) => &declaration.source,
             _ => &declaration.collection,
         };
         let images = self.next(collection, self.state.cursor.as_ref()).await?;
@@ -325,6 +348,11 @@ impl Auditor {
             Rule::Mirror { from, to } => self.compare_mirrors(declaration, (from, to), images, session).await,
             Rule::Bucket(rule) if phase == 0 => self.compare_chunks(declaration, rule, images, session).await,
             Rule::Bucket(rule) => self.compare_packed(declaration, rule, images, session).await,
+            Rule::Split(rule) if phase == 0 => self.compare_split(rule, images),
+            Rule::Split(_) => self.compare_parts(declaration, images, session).await,
+            Rule::Compressed(rule) => self.compare_compressed(rule, images),
+            Rule::Stock(rule) => self.compare_stocks(rule, images, session).await,
+            Rule::Timeline(fan) => self.compare_inboxes(fan, phase, images, session).await,
             Rule::Roll(_) => Ok(Compared::default()),
         }
     }
@@ -375,8 +403,10 @@ fn phases(declaration: &Declaration, keeps_itself: bool) -> usize {
     match &declaration.rule {
         // Parents, what waits for missing ones, children of missing ones.
         Rule::Number(_) if keeps_itself => 3,
+        // How many rows the inboxes have, the rows, the edges.
+        Rule::Timeline(_) => 3,
         // The sources, then the groups.
-        Rule::Roll(_) | Rule::Bucket(_) => 2,
+        Rule::Roll(_) | Rule::Bucket(_) | Rule::Split(_) => 2,
         _ => 1,
     }
 }

@@ -41,7 +41,7 @@ fn children(by: &str, ids: &[Bson], filter: &RawDocument) -> Result<Document> {
 
 impl Auditor {
     /// The results of a pipeline over a collection, by their `_id`.
-    async fn grouped(
+    pub(super) async fn grouped(
         &self,
         collection: &str,
         pipeline: Vec<Document>,

@@ -63,6 +63,9 @@ impl Auditor {
         if let Rule::Bucket(rule) = &declaration.rule {
             return self.packed_again(declaration, rule, target, session).await;
         }
+        if let Rule::Timeline(fan) = &declaration.rule {
+            return self.inbox_again(fan, target, session).await;
+        }
         let collection = self.store.collection(&self.database, &declaration.collection);
         let found = collection.find_one(doc! { "_id": target.clone() }, session.as_deref_mut()).await?;
         match (&declaration.rule, found) {
@@ -75,6 +78,13 @@ impl Auditor {
     }
 
     async fn put_right(&self, declaration: &Declaration, drift: &Drift, session: Option<&mut Session>) -> Result<()> {
+        let mut session = session;
+        match &declaration.rule {
+            Rule::Bucket(rule) => return self.chunks_right(declaration, rule, drift, session).await,
+            Rule::Stock(rule) => return self.stock_right(rule, drift, session).await,
+            Rule::Split(rule) => self.part_right(rule, drift, session.as_deref_mut()).await?,
+            _ => {}
+        }
         let Some((filter, update)) = &drift.update else { return Ok(()) };
         let collection = self.store.collection(&self.database, &declaration.collection);
         let options =

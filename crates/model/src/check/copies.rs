@@ -12,8 +12,8 @@ pub(super) struct Place {
     pub(super) kind: &'static str,
     pub(super) place: String,
     via: String,
-    source: String,
-    from: String,
+    pub(super) source: String,
+    pub(super) from: String,
     span: Span,
 }
 

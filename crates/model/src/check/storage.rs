@@ -153,11 +153,7 @@ fn fields(check: &mut Check<'_, '_>, entity: &crate::language::entity::Entity) {
     if let Some(series) = &parts.series {
         time_series(check, entity, series);
     }
-    for split in &parts.splits {
-        for field in &split.fields {
-            check.path_exists(&format!("`{name}`, split `{}`", split.name), name, field, split.span);
-        }
-    }
+    splits(check, entity);
     for compress in &parts.compressed {
         check.path_exists(&format!("`{name}`, compress"), name, &compress.field, compress.span);
         let model = check.model;
@@ -172,6 +168,64 @@ fn fields(check: &mut Check<'_, '_>, entity: &crate::language::entity::Entity) {
     for unique in &parts.uniques {
         for field in &unique.fields {
             check.path_exists(&format!("`{name}`, unique"), name, field, unique.span);
+        }
+    }
+}
+
+/// Fields that are split off are there and nowhere looked for in the document itself.
+fn splits(check: &mut Check<'_, '_>, entity: &crate::language::entity::Entity) {
+    let model = check.model;
+    let name = &entity.name;
+    for split in &entity.parts.splits {
+        let place = format!("`{name}`, split `{}`", split.name);
+        for field in &split.fields {
+            if !check.path_exists(&place, name, field, split.span) {
+                continue;
+            }
+            let is = |path: &str| {
+                path == field || path.strip_prefix(field.as_str()).is_some_and(|rest| rest.starts_with('.'))
+            };
+            let mut used: Vec<String> = Vec::new();
+            used.extend(
+                model
+                    .queries_on(name)
+                    .filter(|query| query.paths().any(is))
+                    .map(|query| format!("query `{}`", query.name)),
+            );
+            for other in check.entities() {
+                let copies = super::copies::places(&other);
+                let copy = copies.iter().find(|copy| copy.source == *name && is(&copy.from));
+                used.extend(copy.map(|copy| format!("the copy `{}.{}`", other.name, copy.place)));
+                let derived = other.parts.derived.iter().filter(|derived| derived.of == *name);
+                for derived in derived {
+                    let paths = derived.filter.iter().map(|line| line.path.as_str());
+                    if paths.chain(derived.field.as_deref()).any(is) {
+                        used.push(format!("`{}.{}`", other.name, derived.name));
+                    }
+                }
+            }
+            used.extend(entity.parts.compressed.iter().filter(|one| is(&one.field)).map(|_| "`compress`".to_owned()));
+            used.extend(
+                entity
+                    .parts
+                    .uniques
+                    .iter()
+                    .filter(|one| one.fields.iter().any(|field| is(field)))
+                    .map(|_| "`unique`".to_owned()),
+            );
+            if field.contains('.') {
+                check.wrong(
+                    "bad-value",
+                    split.span,
+                    format!("{place}: `{field}` is no field of the document itself"),
+                    "split off whole fields",
+                );
+            }
+            if let Some(first) = used.first() {
+                let message =
+                    format!("{place}: `{field}` stands in a document of its own, but {first} looks for it here");
+                check.wrong("split-field", split.span, message, "leave it where it is, or don't use it there");
+            }
         }
     }
 }

@@ -57,6 +57,35 @@ pub fn open(folder: &Path, options: Options) -> Result<(Engine, Arc<Models>)> {
     Ok((engine, models))
 }
 
+/// Opens a folder so that nothing is kept: for loading what was dumped or copied elsewhere, which brings along what is kept in
+/// it. An audit belongs after it. Whatever loads an activation makes the folder one that opens with its models only.
+///
+/// # Errors
+/// As [`Engine::open`].
+pub fn open_around(folder: &Path, options: Options) -> Result<Engine> {
+    Engine::open_with(folder, options, vec![Arc::new(Around)])
+}
+
+/// Lets every write pass.
+struct Around;
+
+impl WriteHook for Around {
+    fn layer(&self) -> Option<&'static str> {
+        Some(LAYER)
+    }
+
+    fn watches(&self, namespace: &Namespace) -> bool {
+        *namespace == self::namespace()
+    }
+
+    fn before_write(&self, write: DocumentWrite<'_>, scope: &mut dyn HookScope) -> Result<Option<RawDocumentBuf>> {
+        if write.after.is_some() {
+            scope.require_layer(LAYER, true);
+        }
+        Ok(None)
+    }
+}
+
 /// Activates a model for a database, unless it is the active one already, and fills what it keeps of the documents that are
 /// there; gives the version.
 ///

@@ -11,11 +11,12 @@
 
 use super::active::LAYER;
 use super::declaration::{Declaration, Rule};
-use super::effect::Effect;
+use super::effect::{Effect, Place};
 use super::embedded::ModelHook;
 use super::lagging::{BATCH, RESERVE};
-use super::value::{document, id_at, owned, tree};
-use super::{BACKFILL, PENDING, compile, newest, others, own, range};
+use super::timeline::{self, Fan};
+use super::value::{document, id_at, owned, set, tree};
+use super::{BACKFILL, PENDING, compile, compress, newest, others, own, range};
 use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf, doc};
 use engine::document::compare_values;
 use engine::hook::{DocumentWrite, HookScope};
@@ -229,6 +230,9 @@ impl ModelHook {
                 .each(collection, cursor, scope, |parent, scope| self.look_up(collection, parent, &rule.field, scope)),
             Rule::Newest(rule) => self
                 .each(collection, cursor, scope, |parent, scope| self.look_up(collection, parent, &rule.field, scope)),
+            Rule::Timeline(fan) => {
+                Ok(if self.clear_inboxes(fan, scope)? { Step::Upto(None, 0) } else { Step::Over(0) })
+            }
             _ => Ok(Step::Over(0)),
         }
     }
@@ -261,10 +265,33 @@ impl ModelHook {
                 let effects = self.effects_of(declaration, child)?;
                 self.note_missing(&declaration.collection, effects, scope)
             }),
-            Rule::Copy(_) | Rule::Mirror { .. } => self
-                .each(&declaration.collection, cursor, scope, |image, scope| self.refresh(declaration, image, scope)),
+            Rule::Timeline(fan) => self.fill_inboxes(fan, declaration, cursor, scope),
+            Rule::Stock(rule) => self
+                .each(&declaration.collection, cursor, scope, |item, scope| self.open_ledger(rule, item, None, scope)),
+            Rule::Copy(_) | Rule::Mirror { .. } | Rule::Split(_) | Rule::Compressed(_) => {
+                self.each(&declaration.collection, cursor, scope, |image, scope| {
+                    self.refresh(declaration, image, scope)
+                })
+            }
             Rule::Reference { .. } => Ok(Step::Over(0)),
         }
+    }
+
+    /// What the next edges bring into their readers' inboxes; an edge that has too much for one step is noted.
+    fn fill_inboxes(
+        &self,
+        fan: &Arc<Fan>,
+        declaration: &Declaration,
+        cursor: Option<&Bson>,
+        scope: &mut dyn HookScope,
+    ) -> Result<Step> {
+        let follows = self.keeper.watches.get(&fan.edges).map_or(&[][..], |watch| &watch.follows);
+        let Some(follows) = follows.iter().find(|follows| follows.fan == *fan) else { return Ok(Step::Over(0)) };
+        self.each(&declaration.source, cursor, scope, |edge, scope| {
+            let mut effects = Vec::new();
+            timeline::edge(follows, None, Some(edge), &mut effects)?;
+            self.carry_out(effects, scope)
+        })
     }
 
     fn effects_of(&self, declaration: &Declaration, image: &RawDocument) -> Result<Vec<Effect>> {
@@ -336,6 +363,26 @@ impl ModelHook {
                 if changed.as_bytes() != image.as_bytes() {
                     scope.replace(&self.namespace(&declaration.collection)?, changed)?;
                 }
+                Ok(())
+            }
+            Rule::Split(rule) => {
+                let mut changed = document(image)?;
+                let mut fields = Vec::new();
+                for name in &rule.fields {
+                    let value = changed.remove(name).as_ref().map(newest::raw).transpose()?;
+                    fields.extend(value.map(|value| (name.clone(), value)));
+                }
+                if let (false, Some(id)) = (fields.is_empty(), owned(image, "_id")?) {
+                    self.put_apart(rule, &id, Some(&fields), scope)?;
+                    scope.replace(&self.namespace(&declaration.collection)?, compile::raw(&changed)?)?;
+                }
+                Ok(())
+            }
+            Rule::Compressed(rule) => {
+                let Some(packed) = compress::packed(rule, image)? else { return Ok(()) };
+                let mut changed = document(image)?;
+                set(&mut changed, &Place::default().path(&rule.path), Some(Bson::Binary(packed)));
+                scope.replace(&self.namespace(&declaration.collection)?, compile::raw(&changed)?)?;
                 Ok(())
             }
             Rule::Mirror { from, to } => {

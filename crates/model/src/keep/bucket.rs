@@ -69,7 +69,7 @@ impl Pack {
         Ok(Some((parent, item)))
     }
 
-    fn order_of(&self, item: &Document) -> Bson {
+    pub(super) fn order_of(&self, item: &Document) -> Bson {
         super::value::get(item, &super::effect::Place::default().path(&self.order_name)).cloned().unwrap_or(Bson::Null)
     }
 
@@ -77,6 +77,29 @@ impl Pack {
     fn compare(&self, a: &Document, b: &Document) -> Result<Ordering> {
         let id = |item: &Document| item.get("_id").cloned().unwrap_or(Bson::Null);
         Ok(order(&self.order_of(a), &self.order_of(b))?.then(order(&id(a), &id(b))?))
+    }
+
+    /// Puts an item where it belongs among a chunk's items; gives its position.
+    pub(super) fn put_in(&self, items: &mut Vec<Document>, item: &Document) -> Result<usize> {
+        let mut position = items.len();
+        for (index, other) in items.iter().enumerate() {
+            if self.compare(item, other)? == Ordering::Less {
+                position = index;
+                break;
+            }
+        }
+        items.insert(position, item.clone());
+        Ok(position)
+    }
+
+    /// Whether a chunk has more than it may.
+    pub(super) fn is_full(&self, items: &[Document]) -> Result<bool> {
+        Ok(items.len() > 1 && (items.len() > self.items || bytes_of(items)? > self.bytes))
+    }
+
+    /// Where a full chunk is cut: before an item at the end of all, else in the middle.
+    pub(super) fn split(&self, position: usize, at_end: bool, len: usize) -> usize {
+        if at_end { position.max(1) } else { (len / 2).max(1) }
     }
 
     /// A chunk with these items.
@@ -108,6 +131,17 @@ fn bytes_of(items: &[Document]) -> Result<usize> {
 pub(crate) fn items_of(chunk: &Document) -> Vec<Document> {
     let items = chunk.get_array("items").into_iter().flatten();
     items.filter_map(|item| item.as_document().cloned()).collect()
+}
+
+/// The items of a stored chunk but for one child's.
+pub(super) fn without(chunk: &Document, child: &Bson) -> Result<Vec<Document>> {
+    let mut left = Vec::new();
+    for item in items_of(chunk) {
+        if order(item.get("_id").unwrap_or(&Bson::Null), child)? != Ordering::Equal {
+            left.push(item);
+        }
+    }
+    Ok(left)
 }
 
 /// What a change of a child does to its chunks; `None` if nothing.
@@ -177,12 +211,7 @@ impl ModelHook {
             found = self.chunks(rule, &filter, &doc! { "first": 1 }, usize::from(u8::MAX), scope)?;
         }
         for chunk in found {
-            let mut left = Vec::new();
-            for item in items_of(&chunk) {
-                if self::order(item.get("_id").unwrap_or(&Bson::Null), &child)? != Ordering::Equal {
-                    left.push(item);
-                }
-            }
+            let left = without(&chunk, &child)?;
             self.store(rule, &chunk, left, scope)?;
         }
         Ok(())
@@ -201,18 +230,11 @@ impl ModelHook {
             return self.new_chunk(rule, by, vec![item.clone()], scope);
         };
         let mut items = items_of(&chunk);
-        let mut position = items.len();
-        for (index, other) in items.iter().enumerate() {
-            if rule.compare(item, other)? == Ordering::Less {
-                position = index;
-                break;
-            }
-        }
-        let at_end = position == items.len();
-        items.insert(position, item.clone());
-        if items.len() > 1 && (items.len() > rule.items || bytes_of(&items)? > rule.bytes) {
-            let split = if at_end && self.is_last(rule, &by, &chunk, scope)? { position } else { items.len() / 2 };
-            let rest = items.split_off(split.max(1));
+        let position = rule.put_in(&mut items, item)?;
+        if rule.is_full(&items)? {
+            let at_end = position + 1 == items.len();
+            let at_end = at_end && self.is_last(rule, &by, &chunk, scope)?;
+            let rest = items.split_off(rule.split(position, at_end, items.len()));
             self.store(rule, &chunk, items, scope)?;
             return self.new_chunk(rule, by, rest, scope);
         }

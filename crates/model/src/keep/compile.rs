@@ -2,7 +2,8 @@
 
 use super::bucket::Pack;
 use super::declaration::{self, Declaration, Rule};
-use super::effect::{Extreme, Newest, Referrers, Spread};
+use super::effect::{Apart, Extreme, Newest, Packed, Referrers, Spread, Stocked};
+use super::timeline::{Fan, Follows};
 use super::{Adds, Bounded, Condition, Contribution, CopyIn, Keeper, Kept, KeptRule, Roll, Watch};
 use crate::language::copy::Copied;
 use crate::language::derived::{Derived, Kind};
@@ -11,6 +12,7 @@ use crate::language::entity::Entity;
 use crate::language::filter::{Condition as Line, Test};
 use crate::language::live::{Overflow, Sync};
 use crate::language::reference::OnDelete;
+use crate::language::timeline::Mode;
 use crate::model::{Body, Model};
 use crate::value::{Literal, SortKey};
 use bson::{Bson, Document, RawDocumentBuf};
@@ -31,12 +33,12 @@ pub(super) fn compile(model: &Model) -> Result<Keeper> {
         keeper.watch(&entity.collection).entity = entity.name.clone();
         copies(&mut keeper, model, &entity);
         own_rules(&mut keeper, &entity);
+        stocks(&mut keeper, &entity)?;
         children(&mut keeper, model, &entity)?;
     }
     edges(&mut keeper, model)?;
     rollups(&mut keeper, model)?;
-    let timelines = model.timelines.iter().map(|timeline| format!("timeline {}", timeline.name));
-    keeper.unkept.extend(timelines);
+    timelines(&mut keeper, model)?;
     keeper.declarations.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(keeper)
 }
@@ -232,6 +234,67 @@ fn own_rules(keeper: &mut Keeper, entity: &Entity) {
     for stock in &entity.parts.stocks {
         keeper.watch(&stock.ledger).ledger = Some(format!("{}.{}", entity.name, stock.name));
     }
+    for split in &entity.parts.splits {
+        let declaration = format!("{}.{}", entity.name, split.name);
+        let rule = Apart { declaration, parts: split.collection.clone(), fields: split.fields.clone() };
+        let rule = Arc::new(rule);
+        keeper.declare(&rule.declaration, &entity.collection, &rule.parts, Rule::Split(rule.clone()));
+        keeper.watch(&entity.collection).aparts.push(rule);
+    }
+    for compress in &entity.parts.compressed {
+        let rule = Arc::new(Packed {
+            declaration: format!("{}.{}", entity.name, compress.field),
+            path: compress.field.clone(),
+            above: compress.above as usize,
+            with: compress.with,
+        });
+        keeper.declare(&rule.declaration, &entity.collection, &entity.collection, Rule::Compressed(rule.clone()));
+        keeper.watch(&entity.collection).packed.push(rule);
+    }
+}
+
+/// Quantities that follow their ledger and holds: sums over both.
+fn stocks(keeper: &mut Keeper, entity: &Entity) -> Result<()> {
+    for stock in entity.parts.stocks.iter().filter(|stock| stock.kept) {
+        let rule = Arc::new(Stocked {
+            declaration: format!("{}.{}", entity.name, stock.name),
+            items: entity.collection.clone(),
+            field: stock.name.clone(),
+            held: stock.held.clone(),
+            ledger: stock.ledger.clone(),
+            holds: stock.holds.clone(),
+            hold_for_ms: stock.hold_for.map_or(0, |time| time.ms as i64),
+        });
+        let declaration = rule.declaration.clone();
+        keeper.declare(&declaration, &rule.items, &rule.ledger, Rule::Stock(rule.clone()));
+        for field in std::iter::once(&rule.field).chain(&rule.held) {
+            keeper.watch(&rule.items).kept.push(Kept {
+                field: field.clone(),
+                declaration: declaration.clone(),
+                rule: KeptRule::Number,
+            });
+        }
+        let mut adds = |from: &str, field: &str, taken: bool, filter: bson::Document| -> Result<()> {
+            let source = raw(&filter)?;
+            let filter = Some(Filter::parse(&source, &mut engine::expression::Parser::new(), None)?);
+            keeper.watch(from).contributions.push(Contribution {
+                declaration: declaration.clone(),
+                parents: rule.items.clone(),
+                by: super::stock::ITEM.to_owned(),
+                filter: Condition { filter, source },
+                kind: Adds::Amount { field: field.to_owned(), path: super::stock::QUANTITY.to_owned(), taken },
+            });
+            Ok(())
+        };
+        adds(&rule.ledger, &rule.field, false, super::stock::counted_lines())?;
+        if let (Some(holds), Some(held)) = (&rule.holds, &rule.held) {
+            adds(holds, &rule.field, true, super::stock::open_holds())?;
+            adds(holds, held, false, super::stock::open_holds())?;
+            keeper.watch(holds).holds.push(rule.clone());
+        }
+        keeper.watch(&rule.ledger).lines.push(rule);
+    }
+    Ok(())
 }
 
 /// The order's field is always among the copied ones.
@@ -261,7 +324,7 @@ fn children(keeper: &mut Keeper, model: &Model, entity: &Entity) -> Result<()> {
         let declaration = format!("{}.{}", entity.name, derived.name);
         let audited = match &kind {
             Adds::One(field) => Rule::Number(number(field, &derived.by, &condition, None)),
-            Adds::Amount { field, path } => Rule::Number(number(field, &derived.by, &condition, Some(path))),
+            Adds::Amount { field, path, .. } => Rule::Number(number(field, &derived.by, &condition, Some(path))),
             Adds::Extreme(rule) => Rule::Extreme(rule.clone()),
             Adds::Newest(rule) => Rule::Newest(rule.clone()),
         };
@@ -345,7 +408,7 @@ fn adds(derived: &Derived, children: &str, condition: &Condition) -> Adds {
     let path = derived.field.clone().unwrap_or_default();
     match derived.kind {
         Kind::Count => Adds::One(derived.name.clone()),
-        Kind::Sum => Adds::Amount { field: derived.name.clone(), path },
+        Kind::Sum => Adds::Amount { field: derived.name.clone(), path, taken: false },
         Kind::Min | Kind::Max => Adds::Extreme(Arc::new(Extreme {
             field: derived.name.clone(),
             largest: derived.kind == Kind::Max,
@@ -401,6 +464,38 @@ fn edges(keeper: &mut Keeper, model: &Model) -> Result<()> {
             keeper.declare(&edge.name, &edge.collection, &edge.collection, rule);
             keeper.watch(&edge.collection).mirror = Some((edge.from_field.clone(), edge.to_field.clone()));
         }
+    }
+    Ok(())
+}
+
+/// Items that are pushed into inboxes; those that are pulled need nothing but their index.
+fn timelines(keeper: &mut Keeper, model: &Model) -> Result<()> {
+    for timeline in model.timelines.iter().filter(|timeline| timeline.mode != Mode::Pull) {
+        let Some(edge) = model.edges.iter().find(|edge| edge.name == timeline.along) else { continue };
+        let (Some(items), Some(authors)) = (model.entity(&timeline.of), model.declared(&edge.to)) else { continue };
+        let (fields, order_name) = with_order(&timeline.fields, &timeline.order);
+        let most = timeline.threshold.map(|most| i64::try_from(most).unwrap_or(i64::MAX));
+        let fan = Arc::new(Fan {
+            declaration: timeline.name.clone(),
+            rows: timeline.collection.clone(),
+            edges: edge.collection.clone(),
+            from: edge.from_field.clone(),
+            to: edge.to_field.clone(),
+            filter: filter(&edge.filter)?,
+            items: items.collection.clone(),
+            by: timeline.by.clone(),
+            order: timeline.order.path.clone(),
+            order_name,
+            cap: timeline.cap as usize,
+            fields,
+            authors: authors.collection.clone(),
+            threshold: edge.count_to.clone().zip(most),
+        });
+        keeper.declare(&fan.declaration, &fan.rows, &fan.edges, Rule::Timeline(fan.clone()));
+        keeper.watch(&fan.items).fans.push(fan.clone());
+        let follows = Follows { fan: fan.clone(), filter: condition(&edge.filter)? };
+        keeper.watch(&fan.edges).follows.push(follows);
+        keeper.watch(&fan.authors).authors.push(fan);
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! What a model keeps, one declaration at a time: what backfill and audit go through.
 
 use super::bucket::Pack;
-use super::effect::{Extreme, Newest};
+use super::effect::{Apart, Extreme, Newest, Packed, Stocked};
+use super::timeline::Fan;
 use super::{CopyIn, Roll};
 use bson::RawDocumentBuf;
 use std::sync::Arc;
@@ -41,6 +42,14 @@ pub enum Rule {
     Roll(Arc<Roll>),
     /// Children packed into chunks.
     Bucket(Arc<Pack>),
+    /// Fields in a document of their own.
+    Split(Arc<Apart>),
+    /// A large field, compressed.
+    Compressed(Arc<Packed>),
+    /// A quantity with its ledger and holds.
+    Stock(Arc<Stocked>),
+    /// Items in inboxes.
+    Timeline(Arc<Fan>),
     /// The two rows of a mutual edge.
     Mirror {
         /// The field it starts from.
@@ -76,6 +85,10 @@ impl Declaration {
                 (Rule::Reference { path: a, .. }, Rule::Reference { path: b, .. }) => a == b,
                 (Rule::Roll(a), Rule::Roll(b)) => a.means_the_same(b),
                 (Rule::Bucket(a), Rule::Bucket(b)) => a == b,
+                (Rule::Split(a), Rule::Split(b)) => a == b,
+                (Rule::Compressed(a), Rule::Compressed(b)) => a == b,
+                (Rule::Stock(a), Rule::Stock(b)) => a == b,
+                (Rule::Timeline(a), Rule::Timeline(b)) => a == b,
                 (Rule::Mirror { from: a, to: b }, Rule::Mirror { from: c, to: d }) => (a, b) == (c, d),
                 _ => false,
             }
@@ -100,6 +113,10 @@ impl Declaration {
             Rule::Reference { .. } => "ref",
             Rule::Roll(_) => "rollup",
             Rule::Bucket(_) => "bucket",
+            Rule::Split(_) => "split",
+            Rule::Compressed(_) => "compress",
+            Rule::Stock(_) => "stock",
+            Rule::Timeline(_) => "timeline",
             Rule::Mirror { .. } => "edge",
         }
     }

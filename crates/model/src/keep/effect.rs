@@ -1,6 +1,8 @@
 //! What a change of one document causes: data, independent of where it is carried out.
 
 use super::bucket::Packing;
+use super::timeline::{Fan, Fanned};
+use crate::language::compress::Codec;
 use crate::language::reference::OnDelete;
 use bson::{Document, RawBson, RawDocumentBuf};
 use engine::document::Number;
@@ -52,6 +54,38 @@ pub enum Effect {
     },
     /// The reverse row of a mutual edge follows.
     Mirror(Mirror),
+    /// Rarely read fields go into the document's other part; without fields, the part goes.
+    Apart {
+        /// Which declaration.
+        rule: Arc<Apart>,
+        /// The document's id, which is the part's too.
+        id: RawBson,
+        /// The fields with their values.
+        fields: Option<Vec<(String, RawBson)>>,
+    },
+    /// The line of a ledger that is being appended says what was there before and is there after it.
+    Line {
+        /// Which declaration.
+        rule: Arc<Stocked>,
+        /// What it is a line of.
+        item: RawBson,
+        /// By how much the quantity changes.
+        quantity: i64,
+    },
+    /// A line is appended to a ledger.
+    Append {
+        /// The ledger.
+        ledger: String,
+        /// The line.
+        line: Document,
+    },
+    /// The inboxes of a timeline change.
+    Fan {
+        /// Which declaration.
+        fan: Arc<Fan>,
+        /// What is to be settled in them.
+        what: Fanned,
+    },
     /// The chunks that a child is packed into change.
     Pack(Packing),
     /// A rollup's values change under one key.
@@ -224,6 +258,49 @@ pub struct Referrers {
     pub many: bool,
     /// What becomes of them.
     pub on_delete: OnDelete,
+}
+
+/// A `split` declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Apart {
+    /// The declaration, e.g. `user.profile`.
+    pub declaration: String,
+    /// The collection of the other parts.
+    pub parts: String,
+    /// The fields that stand there.
+    pub fields: Vec<String>,
+}
+
+/// A `compress` declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packed {
+    /// The declaration, e.g. `article.body`.
+    pub declaration: String,
+    /// The path of the field.
+    pub path: String,
+    /// Values up to this many bytes are left alone.
+    pub above: usize,
+    /// How it is compressed.
+    pub with: Codec,
+}
+
+/// A `stock` declaration that the model keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stocked {
+    /// The declaration, e.g. `sku.available`.
+    pub declaration: String,
+    /// The items' collection.
+    pub items: String,
+    /// Their field with what is available.
+    pub field: String,
+    /// Their field with what is set aside.
+    pub held: Option<String>,
+    /// The collection of the movements.
+    pub ledger: String,
+    /// The collection of the holds.
+    pub holds: Option<String>,
+    /// How long a hold lives that doesn't say so.
+    pub hold_for_ms: i64,
 }
 
 /// The reverse row of a mutual edge.

@@ -251,6 +251,10 @@ impl Run<'_, '_> {
                 Effect::Refuse { declaration, message } => return Err(refusal(&declaration, message)),
                 Effect::Set { place, value } => set(&mut changed, &place, value.map(tree).transpose()?),
                 Effect::Fill(fill) => self.hook.fill(&mut changed, &fill, scope)?,
+                Effect::Apart { rule, id, fields } => self.hook.put_apart(&rule, &id, fields.as_deref(), scope)?,
+                Effect::Line { rule, item, quantity } => {
+                    self.hook.fill_line(&mut changed, &rule, &item, quantity, scope)?
+                }
                 other => return Err(Error::internal(format!("not an effect on the document itself: {other:?}"))),
             }
         }
@@ -349,7 +353,7 @@ impl Run<'_, '_> {
 }
 
 /// The error of a refused write: `DocumentValidationFailure`, naming the declaration.
-fn refusal(declaration: &str, message: String) -> Error {
+pub(super) fn refusal(declaration: &str, message: String) -> Error {
     let info = doc! { "failingDocumentId": Bson::Null, "details": { "declaration": declaration, "reason": &message } };
     let error = Error::new(Code::DOCUMENT_VALIDATION_FAILURE, format!("Document failed validation: {message}"));
     match compile::raw(&info) {
@@ -366,6 +370,7 @@ impl ModelHook {
     /// Carries out effects on other documents.
     pub(super) fn carry_out(&self, effects: Vec<Effect>, scope: &mut dyn HookScope) -> Result<()> {
         let mut parents: Vec<(String, RawBson, Vec<Change>)> = Vec::new();
+        let mut lines = Vec::new();
         for effect in effects {
             match effect {
                 Effect::Parent { collection, id, change } => {
@@ -378,6 +383,9 @@ impl ModelHook {
                 Effect::Referrers { rule, id } => self.referrers(&rule, &id, scope)?,
                 Effect::Mirror(mirror) => self.mirror(&mirror, scope)?,
                 Effect::Pack(packing) => self.pack(&packing, scope)?,
+                Effect::Apart { rule, id, fields } => self.put_apart(&rule, &id, fields.as_deref(), scope)?,
+                Effect::Fan { fan, what } => self.fan_out(&fan, &what, scope)?,
+                Effect::Append { ledger, line } => lines.push((ledger, line)),
                 Effect::Roll { collection, key, documents, amounts } => {
                     self.roll(&collection, &key, documents, &amounts, scope)?;
                 }
@@ -387,6 +395,10 @@ impl ModelHook {
         }
         for (collection, id, changes) in parents {
             self.parent(&collection, &id, changes, scope)?;
+        }
+        // A line takes from the stock what the end of its hold has just given back.
+        for (ledger, line) in lines {
+            scope.insert(&self.namespace(&ledger)?, compile::raw(&line)?)?;
         }
         Ok(())
     }
@@ -409,6 +421,7 @@ impl ModelHook {
                     Change::Extreme { rule, .. } => (&rule.field, None),
                     Change::Newest { rule, .. } => (&rule.field, None),
                 };
+                self.refuse_unknown_item(collection, field, amount)?;
                 self.add_pending(collection, field, id, amount, scope)?;
             }
             return Ok(());
@@ -748,12 +761,12 @@ impl ModelHook {
 }
 
 /// How many documents a write may still take along.
-fn room(scope: &dyn HookScope) -> usize {
+pub(super) fn room(scope: &dyn HookScope) -> usize {
     (scope.writes_left() / WRITES_EACH).min(MAX_INLINE)
 }
 
 /// The conditions that choose a parent's children.
-fn children_filter(by: &str, id: &RawBson, filter: &RawDocument) -> Result<Vec<Bson>> {
+pub(super) fn children_filter(by: &str, id: &RawBson, filter: &RawDocument) -> Result<Vec<Bson>> {
     let mut all = vec![Bson::Document(doc! { by: tree(id.clone())? })];
     let filter = document(filter)?;
     if !filter.is_empty() {

@@ -6,6 +6,7 @@
 
 use super::effect::{Place, Referrers, Spread};
 use super::embedded::ModelHook;
+use super::timeline::Fan;
 use super::value::{document, get, owned, tree};
 use super::{LAGGING, compile, newest};
 use crate::language::reference::OnDelete;
@@ -26,6 +27,8 @@ pub(super) enum Lagging<'k> {
     Copies(&'k Spread, &'k str),
     /// References to a deleted document.
     References(&'k Referrers),
+    /// What comes into inboxes.
+    Inboxes(&'k Fan),
 }
 
 impl ModelHook {
@@ -64,6 +67,7 @@ impl ModelHook {
         let last = match self.keeper.lagging(&declaration) {
             Some(Lagging::Copies(spread, from)) => self.copies_batch(spread, from, &id, cursor, scope)?,
             Some(Lagging::References(rule)) => self.references_batch(rule, &id, scope)?,
+            Some(Lagging::Inboxes(fan)) => self.fan_batch(fan, &id, cursor, scope)?,
             None => None,
         };
         match last {
@@ -137,11 +141,23 @@ pub(super) fn release(
         return Ok(());
     }
     let mut changed = document(referrer)?;
-    let parts: Vec<&str> = rule.path.split('.').collect();
-    let cascade = rule.on_delete == OnDelete::Cascade;
-    release_in(&mut changed, &parts, id.as_raw_bson_ref(), cascade)?;
+    release_from(&mut changed, rule, id)?;
     scope.replace(namespace, compile::raw(&changed)?)?;
     Ok(())
+}
+
+/// A referring document without the reference; `None` if it goes itself.
+pub(super) fn released(rule: &Referrers, mut referrer: Document, id: &Bson) -> Result<Option<Document>> {
+    if rule.on_delete == OnDelete::Cascade && !rule.many {
+        return Ok(None);
+    }
+    release_from(&mut referrer, rule, &newest::raw(id)?)?;
+    Ok(Some(referrer))
+}
+
+fn release_from(referrer: &mut Document, rule: &Referrers, id: &RawBson) -> Result<()> {
+    let parts: Vec<&str> = rule.path.split('.').collect();
+    release_in(referrer, &parts, id.as_raw_bson_ref(), rule.on_delete == OnDelete::Cascade)
 }
 
 fn release_in(document: &mut Document, path: &[&str], id: RawBsonRef<'_>, cascade: bool) -> Result<()> {

@@ -12,6 +12,7 @@ pub mod active;
 mod backfill;
 pub mod bucket;
 mod compile;
+pub mod compress;
 pub mod declaration;
 pub mod deployment;
 pub mod effect;
@@ -23,6 +24,9 @@ mod own;
 pub mod range;
 mod repair;
 pub mod service;
+mod split;
+pub(crate) mod stock;
+pub mod timeline;
 pub(crate) mod value;
 
 use crate::language::states::States;
@@ -30,13 +34,14 @@ use crate::language::stock::Stock;
 use crate::model::Model;
 use bson::{RawBson, RawDocument, RawDocumentBuf};
 use bucket::Pack;
-use declaration::Declaration;
-use effect::{Effect, Extreme, Newest, Referrers, Spread};
+use declaration::{Declaration, Rule};
+use effect::{Apart, Effect, Extreme, Newest, Packed, Referrers, Spread, Stocked};
 use engine::Result;
 use engine::expression::Environment;
 use engine::filter::Filter;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use timeline::{Fan, Follows};
 
 /// The collection, in each database, with what is being filled after a change of the model.
 pub const BACKFILL: &str = "sheaf.backfill";
@@ -80,6 +85,18 @@ struct Watch {
     mirror: Option<(String, String)>,
     rolls: Vec<Arc<Roll>>,
     packs: Vec<Arc<Pack>>,
+    aparts: Vec<Arc<Apart>>,
+    packed: Vec<Arc<Packed>>,
+    /// The timelines whose items these are.
+    fans: Vec<Arc<Fan>>,
+    /// The timelines along these edges.
+    follows: Vec<Follows>,
+    /// The timelines whose authors these are, if few followers make a difference.
+    authors: Vec<Arc<Fan>>,
+    /// Whose ledger this is.
+    lines: Vec<Arc<Stocked>>,
+    /// Whose holds these are.
+    holds: Vec<Arc<Stocked>>,
     /// The declaration whose movements nobody changes afterwards.
     ledger: Option<String>,
 }
@@ -97,7 +114,7 @@ struct Contribution {
 #[derive(Debug)]
 enum Adds {
     One(String),
-    Amount { field: String, path: String },
+    Amount { field: String, path: String, taken: bool },
     Extreme(Arc<Extreme>),
     Newest(Arc<Newest>),
 }
@@ -217,6 +234,13 @@ impl Keeper {
         &self.unkept
     }
 
+    /// What a keeper beside a deployment doesn't keep, by name: it belongs to services that write in transactions.
+    pub fn unkept_beside(&self) -> impl Iterator<Item = &str> {
+        let is = |declaration: &&Declaration| matches!(declaration.rule, Rule::Timeline(_) | Rule::Stock(_));
+        let declared = self.declarations.iter().filter(is).map(|declaration| declaration.name.as_str());
+        self.unkept.iter().map(String::as_str).chain(declared)
+    }
+
     /// Whether documents of a collection have kept fields.
     fn keeps(&self, collection: &str) -> bool {
         !self.kept(collection).is_empty()
@@ -230,6 +254,15 @@ impl Keeper {
     fn live_copies(&self, collection: &str) -> impl Iterator<Item = &CopyIn> {
         let copies = self.watches.get(collection).map_or(&[][..], |watch| &watch.copies);
         copies.iter().map(Arc::as_ref).filter(|copy| copy.fill.is_none())
+    }
+
+    /// Whether a field is a quantity that the model keeps.
+    fn is_stock(&self, collection: &str, field: &str) -> bool {
+        let is = |declaration: &Declaration| match &declaration.rule {
+            Rule::Stock(rule) => rule.field == field || rule.held.as_deref() == Some(field),
+            _ => false,
+        };
+        self.declarations.iter().any(|declaration| declaration.collection == collection && is(declaration))
     }
 
     /// The ends of a mutual edge's rows.
@@ -248,9 +281,11 @@ impl Keeper {
         self.watches.iter().find_map(|(collection, watch)| {
             let copies = watch.spreads.iter().find(|spread| spread.declaration == declaration);
             let references = watch.referrers.iter().find(|rule| rule.declaration == declaration);
+            let fan = watch.fans.iter().find(|fan| fan.declaration == declaration);
             copies
                 .map(|spread| lagging::Lagging::Copies(spread, collection))
                 .or(references.map(|rule| lagging::Lagging::References(rule)))
+                .or(fan.map(|fan| lagging::Lagging::Inboxes(fan)))
         })
     }
 

@@ -1,9 +1,9 @@
 //! What a change causes in other documents.
 
-use super::bucket;
 use super::effect::{Change, Effect, Mirror};
 use super::value::{at, document, id_at, owned, tree};
 use super::{Adds, Contribution, Counts, REVERSE, Roll, Watch};
+use super::{bucket, stock, timeline};
 use crate::language::rollup::DateUnit;
 use bson::{DateTime, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 use engine::document::{Number, append, values_equal};
@@ -53,6 +53,23 @@ pub(super) fn others(
         for rule in &watch.referrers {
             effects.push(Effect::Referrers { rule: rule.clone(), id: id.clone() });
         }
+        for rule in &watch.aparts {
+            effects.push(Effect::Apart { rule: rule.clone(), id: id.clone(), fields: None });
+        }
+    }
+    if let Some(after) = after {
+        for rule in &watch.holds {
+            effects.extend(stock::sold(rule, before, after, &id)?);
+        }
+    }
+    for fan in &watch.fans {
+        effects.extend(timeline::item(fan, before, after, &id)?);
+    }
+    for follows in &watch.follows {
+        timeline::edge(follows, before, after, &mut effects)?;
+    }
+    for fan in &watch.authors {
+        effects.extend(timeline::author(fan, before, after, &id)?);
     }
     if let (Some(ends), false) = (&watch.mirror, by_hook) {
         mirror(collection, ends, before, after, &mut effects)?;
@@ -162,7 +179,8 @@ fn difference(
             let amount = i64::from(after.is_some()) - i64::from(before.is_some());
             (amount != 0).then(|| Change::Add { field: field.clone(), amount: Number::Int64(amount) })
         }
-        Adds::Amount { field, path } => {
+        Adds::Amount { field, path, taken } => {
+            let (before, after) = if *taken { (after, before) } else { (before, after) };
             let amount = subtract(number(after, path)?, number(before, path)?, field)?;
             (!amount.is_zero()).then(|| Change::Add { field: field.clone(), amount })
         }

@@ -2,7 +2,7 @@
 
 use super::effect::{Effect, Fill, Place, Step};
 use super::value::{at, id_at, owned};
-use super::{Bounded, CopyIn, Watch};
+use super::{Bounded, CopyIn, Watch, compress, split, stock};
 use crate::language::snapshot;
 use crate::language::states::States;
 use bson::{DateTime, RawArrayBuf, RawBson, RawBsonRef, RawDocument, rawdoc};
@@ -25,6 +25,20 @@ pub(super) fn own(
         for field in std::iter::once(&stock.name).chain(&stock.held) {
             quantity(watch, field, after, &mut effects)?;
         }
+    }
+    for rule in &watch.packed {
+        effects.extend(compress::packing(rule, after)?);
+    }
+    for rule in &watch.aparts {
+        split::apart(rule, after, &mut effects)?;
+    }
+    if before.is_none() {
+        for rule in &watch.lines {
+            effects.extend(stock::line(rule, after)?);
+        }
+    }
+    for rule in &watch.holds {
+        stock::hold(rule, before, after, now_ms, &mut effects)?;
     }
     if by_hook {
         return Ok(effects);

@@ -48,6 +48,10 @@ impl ModelHook {
                 let amount = newest::number(amounts.get(&number.field))?;
                 self.repair_number(&declaration.collection, &number.field, &id, amount, stored.as_deref(), scope)?;
             }
+            (Rule::Timeline(fan), _) => {
+                let target = target.as_document().ok_or_else(|| bad("a timeline's `target` names an inbox's owner"))?;
+                self.repair_inbox(fan, target, scope)?;
+            }
             (Rule::Bucket(pack), _) => self.repair_bucket(pack, declaration, target, scope)?,
             (Rule::Roll(roll), _) => {
                 let RawBson::Document(key) = &id else { return Err(bad("a rollup's `target` is its key")) };
@@ -62,7 +66,10 @@ impl ModelHook {
                 self.look_up(&declaration.collection, &parent, &rule.field, scope)?;
             }
             (Rule::Newest(rule), Some(parent)) => self.look_up(&declaration.collection, &parent, &rule.field, scope)?,
-            (Rule::Copy(_) | Rule::Mirror { .. }, Some(image)) => self.refresh(declaration, &image, scope)?,
+            (Rule::Stock(rule), Some(item)) => self.repair_stock(rule, &item, amounts, scope)?,
+            (Rule::Copy(_) | Rule::Mirror { .. } | Rule::Split(_) | Rule::Compressed(_), Some(image)) => {
+                self.refresh(declaration, &image, scope)?
+            }
             _ => {}
         }
         let mut done = record.clone();

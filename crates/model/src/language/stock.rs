@@ -1,8 +1,11 @@
-//! `stock FIELD ledger=C [holds=C] [hold-for=DURATION] [held=FIELD]`: a quantity that never goes below zero.
+//! `stock FIELD [kept] ledger=C [holds=C] [hold-for=DURATION] [held=FIELD]`: a quantity that never goes below zero.
 //!
 //! FIELD is the quantity available, a 64-bit integer. Every movement appends a line to the ledger's collection: item,
 //! quantity, before, after, why, who, when. With `holds` a quantity can be set aside for `hold-for` (15 minutes unless
 //! given), after which it comes back; `held` names the field with the sum of the holds (FIELD + "Held" unless given).
+//!
+//! With `kept` the model itself keeps the quantities, as it keeps counts and sums: FIELD is what the ledger's lines add up to
+//! less what the holds set aside, and nobody writes it. A line is `{item, quantity, …}`, a hold `{item, quantity, …}`.
 
 use super::{Args, Declaration, Place, Reader, Target};
 use crate::problem::Span;
@@ -14,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub const ROW: Declaration = Declaration {
     name: "stock",
     places: &[Place::Entity],
-    syntax: "stock FIELD ledger=COLLECTION holds=COLLECTION hold-for=\"15m\"",
+    syntax: "stock FIELD kept ledger=COLLECTION holds=COLLECTION hold-for=\"15m\"",
     meaning: "a quantity that never goes below zero, with holds and a ledger",
     parse,
 };
@@ -24,6 +27,9 @@ pub const ROW: Declaration = Declaration {
 pub struct Stock {
     /// The field with the quantity available.
     pub name: String,
+    /// Whether the model keeps the quantities from ledger and holds; else whoever writes them does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
     /// The collection of the movements.
     pub ledger: String,
     /// The collection of the holds.
@@ -44,6 +50,7 @@ fn parse(reader: &mut Reader, node: &KdlNode, mut target: Target<'_>) {
     let mut args = Args::new(reader, node, ROW.syntax);
     let span = args.span();
     let name = args.name("the quantity");
+    let kept = args.flag("kept");
     let ledger = args.required("ledger");
     let holds = args.text("holds");
     let (mut held, mut hold_for) = (args.text("held"), args.duration("hold-for"));
@@ -55,5 +62,5 @@ fn parse(reader: &mut Reader, node: &KdlNode, mut target: Target<'_>) {
     }
     args.finish();
     reader.no_children(node);
-    target.entity().parts.stocks.push(Stock { name, ledger, holds, held, hold_for, span });
+    target.entity().parts.stocks.push(Stock { name, kept, ledger, holds, held, hold_for, span });
 }

@@ -3,7 +3,7 @@
 //! Fan-out of items along edges into capped inboxes: whoever has an edge to the author finds the author's items in an
 //! inbox. `push` writes each item into the inbox of every follower, `pull` reads the items of all followed authors,
 //! `hybrid` pushes those of authors with at most `threshold` followers and pulls the rest. An inbox entry is a document
-//! `{ownerId, itemId, authorId, <order>, …copied fields}`; the oldest beyond `cap` are dropped.
+//! `{_id: {owner, item}, ownerId, itemId, authorId, <order>, …copied fields}`; the oldest beyond `cap` are dropped.
 
 use super::copy::{self, Copied};
 use super::entity::{Entity, check_collection};
@@ -79,8 +79,8 @@ impl Timeline {
             field.size = Some(12);
             entity.body.fields.push(field);
         }
-        let mut order = Field::new(&self.order.path, Type::Date, self.span);
-        order.increasing = true;
+        let mut order = Field::new(&self.order.path, Type::Any, self.span);
+        (order.increasing, order.size) = (true, Some(8));
         entity.body.fields.push(order);
         for copied in self.fields.iter().filter(|copied| copied.name != self.order.path) {
             entity.body.fields.push(Field::new(&copied.name, Type::Any, self.span));

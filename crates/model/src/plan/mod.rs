@@ -11,6 +11,7 @@ pub mod shard;
 use crate::language::entity::Entity;
 use crate::model::Model;
 use crate::show::bytes;
+use crate::value::Duration;
 use index::Index;
 use serde::Serialize;
 use shard::ShardPlan;
@@ -82,7 +83,9 @@ fn helpers(entity: &Entity) -> Vec<CollectionPlan> {
         add(format!("ledger of {}", stock.name), &stock.ledger, vec![ledger]);
         if let Some(holds) = &stock.holds {
             let by_item = Index::plain(&["item", "expiresAt"], "the holds on one item");
-            let due = Index::plain(&["expiresAt"], "holds that are due");
+            let mut due = Index::plain(&["expiresAt"], "holds that are due");
+            // Holds that the model keeps end by their expiry; others are ended by whoever keeps them.
+            due.expire_after = stock.kept.then_some(Duration { ms: 0 });
             add(format!("holds of {}", stock.name), holds, vec![by_item, due]);
         }
     }

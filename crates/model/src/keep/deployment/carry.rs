@@ -1,13 +1,16 @@
 //! Carrying out effects on a deployment.
 
-use super::super::Keeper;
-use super::super::effect::{Change, Effect, Extreme, Fill, Mirror, Newest, Referrers, Spread, Step};
+use super::super::bucket::Packing;
+use super::super::effect::{Apart, Change, Effect, Extreme, Fill, Mirror, Newest, Referrers, Spread, Step};
+use super::super::lagging::released;
 use super::super::value::tree;
+use super::super::{Keeper, Kept, compress};
+use super::chunks::Chunks;
 use super::lease::Lease;
 use super::records::{RECORDS, image, number, raw, record_id, shares};
 use super::{Key, now_ms};
 use crate::language::reference::OnDelete;
-use bson::{Bson, Document, RawDocumentBuf, doc};
+use bson::{Bson, Document, RawBson, RawDocumentBuf, doc};
 use store::{Aggregate, BulkWrite, Collection, Find, Result, Session, Store, Update, WriteModel};
 
 /// The most copies or references that one transaction changes.
@@ -17,7 +20,8 @@ pub(super) struct Carrier<'k> {
     pub(super) store: &'k Store,
     pub(super) database: &'k str,
     pub(super) keeper: &'k Keeper,
-    pub(super) lease: &'k Lease,
+    /// None within a writer's own transaction, which needs no lease.
+    pub(super) lease: Option<&'k Lease>,
 }
 
 impl Carrier<'_> {
@@ -43,12 +47,31 @@ impl Carrier<'_> {
         let mut effects = 0;
         for effect in self.keeper.others(&key.0, before.as_deref(), now.as_deref(), false)? {
             effects += match effect {
-                Effect::Spread { spread, .. } => self.spread(&spread, key).await?,
-                Effect::Referrers { rule, id } if now.is_none() => self.referrers(&rule, &tree(id)?, key).await?,
+                Effect::Spread { spread, .. } => self.in_pages(&Many::Copies(&spread), key).await?,
+                Effect::Referrers { rule, .. } if now.is_none() => self.in_pages(&Many::References(&rule), key).await?,
                 _ => 0,
             };
         }
         Ok(effects)
+    }
+
+    /// Accounts for a document within a writer's transaction, unless too many others follow from it.
+    pub(super) async fn account(&self, key: &Key, session: &mut Session) -> Result<u64> {
+        let (before, now) = self.images(key, Some(&mut *session)).await?;
+        let mut changed = 0;
+        for effect in self.keeper.others(&key.0, before.as_deref(), now.as_deref(), false)? {
+            let many = match &effect {
+                Effect::Spread { spread, .. } => Many::Copies(spread),
+                Effect::Referrers { rule, .. } if now.is_none() => Many::References(rule),
+                _ => continue,
+            };
+            let (more, effects) = self.page(&many, key, None, session).await?;
+            changed += effects;
+            if more.is_some() {
+                return Ok(changed);
+            }
+        }
+        Ok(changed + self.document(key, session).await?)
     }
 
     /// One transaction: documents as they are, their records, the effects of the differences, the token.
@@ -67,7 +90,7 @@ impl Carrier<'_> {
     }
 
     async fn batch_in(&self, keys: &[Key], token: Option<Document>, session: &mut Session) -> Result<u64> {
-        self.lease.check(self.store, token, session).await?;
+        self.check_lease(token, session).await?;
         let mut count = 0;
         for key in keys {
             count += self.document(key, session).await?;
@@ -75,7 +98,14 @@ impl Carrier<'_> {
         Ok(count)
     }
 
-    async fn document(&self, key: &Key, session: &mut Session) -> Result<u64> {
+    async fn check_lease(&self, token: Option<Document>, session: &mut Session) -> Result<()> {
+        match self.lease {
+            Some(lease) => lease.check(self.store, token, session).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn document(&self, key: &Key, session: &mut Session) -> Result<u64> {
         let (collection, id) = key;
         let (before, now) = self.images(key, Some(&mut *session)).await?;
         let mut count = 0;
@@ -83,12 +113,17 @@ impl Carrier<'_> {
             let document = Document::try_from(&**now)?;
             // As if it were new: which copies it must have, whatever was there before.
             for effect in self.keeper.own(collection, None, Some(now), false, now_ms())? {
-                if let Effect::Fill(fill) = effect {
-                    count += self.fill(&fill, key, &document, session).await?;
+                match effect {
+                    Effect::Fill(fill) => count += self.fill(&fill, key, &document, session).await?,
+                    Effect::Apart { rule, id, fields } => {
+                        count += self.apart(&rule, collection, &tree(id)?, fields, session).await?;
+                    }
+                    _ => {}
                 }
             }
+            count += self.compress(collection, id, now, session).await?;
             // A parent that is new, or was written anew without what is kept in it.
-            let kept = self.keeper.kept(collection);
+            let kept: Vec<&Kept> = self.numbers_and_lists(collection).collect();
             if !kept.is_empty() && (before.is_none() || kept.iter().any(|kept| at(&document, &kept.field).is_none())) {
                 count += self.adopt(collection, id, session).await?;
             }
@@ -102,6 +137,58 @@ impl Carrier<'_> {
         }
         self.record(key, now.as_ref(), session).await?;
         Ok(count)
+    }
+
+    /// The kept fields that a keeper writes: stock is moved by whoever has the right to refuse.
+    fn numbers_and_lists<'c>(&'c self, collection: &'c str) -> impl Iterator<Item = &'c Kept> {
+        self.keeper.kept(collection).iter().filter(|kept| !self.keeper.is_stock(collection, &kept.field))
+    }
+
+    /// What a document holds of its other part goes there; without fields, the part goes.
+    async fn apart(
+        &self,
+        rule: &Apart,
+        collection: &str,
+        id: &Bson,
+        fields: Option<Vec<(String, RawBson)>>,
+        session: &mut Session,
+    ) -> Result<u64> {
+        let parts = self.collection(&rule.parts);
+        let by_id = doc! { "_id": id.clone() };
+        let Some(fields) = fields else { return parts.delete_one(by_id, Some(session)).await };
+        let (mut set, mut unset) = (Document::new(), Document::new());
+        for (name, value) in fields {
+            set.insert(name.clone(), tree(value)?);
+            unset.insert(name, 1);
+        }
+        let upsert = Update { upsert: true, ..Update::default() };
+        parts.update_one(by_id, doc! { "$set": set }, upsert, Some(&mut *session)).await?;
+        self.write_parent(collection, id, Document::new(), unset, session).await
+    }
+
+    /// Large fields that stand as they came.
+    async fn compress(&self, collection: &str, id: &Bson, now: &RawDocumentBuf, session: &mut Session) -> Result<u64> {
+        let rules = self.keeper.watches.get(collection).map_or(&[][..], |watch| &watch.packed);
+        let mut set = Document::new();
+        for rule in rules {
+            if let Some(packed) = compress::packed(rule, now)? {
+                set.insert(rule.path.clone(), Bson::Binary(packed));
+            }
+        }
+        if set.is_empty() {
+            return Ok(0);
+        }
+        self.write_parent(collection, id, set, Document::new(), session).await
+    }
+
+    /// A child's chunks.
+    async fn pack(&self, packing: Packing, session: &mut Session) -> Result<u64> {
+        let parents: Vec<Bson> =
+            packing.gone.into_iter().map(|(parent, _)| tree(parent)).collect::<engine::Result<_>>()?;
+        let came = packing.came.map(|(parent, item)| Ok::<_, engine::Error>((tree(parent)?, item))).transpose()?;
+        let chunks = Chunks::new(self.store, self.database, &packing.rule);
+        chunks.repack(&tree(packing.child)?, &parents, came, Some(session)).await?;
+        Ok(1)
     }
 
     async fn record(&self, (collection, id): &Key, now: Option<&RawDocumentBuf>, session: &mut Session) -> Result<()> {
@@ -137,7 +224,7 @@ impl Carrier<'_> {
             }
         }
         let mut unset = Document::new();
-        for kept in self.keeper.kept(collection) {
+        for kept in self.numbers_and_lists(collection) {
             match &kept.rule {
                 super::super::KeptRule::Number => {
                     if !set.contains_key(&kept.field) {
@@ -184,6 +271,7 @@ impl Carrier<'_> {
                 let id = tree(id)?;
                 let (mut set, mut unset) = (Document::new(), Document::new());
                 match change {
+                    Change::Add { field, .. } if self.keeper.is_stock(&collection, &field) => return Ok(0),
                     Change::Add { field, amount } => {
                         // A parent without the field isn't accounted for yet: it will be, from the records.
                         let by_id = doc! { "_id": id, &field: { "$exists": true } };
@@ -201,6 +289,8 @@ impl Carrier<'_> {
                 self.write_parent(&collection, &id, set, unset, session).await
             }
             Effect::Mirror(mirror) => self.mirror(mirror, session).await,
+            Effect::Pack(packing) => self.pack(packing, session).await,
+            Effect::Apart { rule, id, fields } => self.apart(&rule, &rule.parts, &tree(id)?, fields, session).await,
             Effect::Roll { collection, key, documents, amounts } => {
                 let key = Document::try_from(&*key)?;
                 let mut inc = doc! { "_documents": documents };
@@ -303,14 +393,14 @@ impl Carrier<'_> {
         self.write_parent(collection, id, set, Document::new(), session).await
     }
 
-    /// Brings all copies of a document to what it is, a bounded number in each transaction.
-    async fn spread(&self, spread: &Spread, (collection, id): &Key) -> Result<u64> {
+    /// What may be many, a bounded number in each transaction, which checks the lease.
+    pub(super) async fn in_pages(&self, many: &Many<'_>, key: &Key) -> Result<u64> {
         let mut effects = 0;
         let mut last: Option<Bson> = None;
         loop {
             let mut session = self.store.start_session().await?;
             session.start_transaction().await?;
-            let page = self.spread_page(spread, collection, id, last.clone(), &mut session).await;
+            let page = self.page(many, key, last.clone(), &mut session).await;
             let (next, changed) = match page {
                 Ok(page) => {
                     session.commit_transaction().await?;
@@ -331,6 +421,21 @@ impl Carrier<'_> {
         }
     }
 
+    /// One page, after an `_id`; the last one's, if there may be more.
+    pub(super) async fn page(
+        &self,
+        many: &Many<'_>,
+        (collection, id): &Key,
+        after: Option<Bson>,
+        session: &mut Session,
+    ) -> Result<(Option<Bson>, u64)> {
+        self.check_lease(None, session).await?;
+        match many {
+            Many::Copies(spread) => self.spread_page(spread, collection, id, after, session).await,
+            Many::References(rule) => self.references_page(rule, collection, id, after, session).await,
+        }
+    }
+
     /// One page of holders, by `_id`; the last one's, if there may be more.
     async fn spread_page(
         &self,
@@ -340,7 +445,6 @@ impl Carrier<'_> {
         after: Option<Bson>,
         session: &mut Session,
     ) -> Result<(Option<Bson>, u64)> {
-        self.lease.check(self.store, None, session).await?;
         let by_id = doc! { "_id": id.clone() };
         let Some(source) = self.collection(source).find_one(by_id, Some(&mut *session)).await? else {
             return Ok((None, 0));
@@ -369,28 +473,49 @@ impl Carrier<'_> {
         Ok((last.filter(|_| found.len() as i64 == MANY), done.modified))
     }
 
-    /// What a delete does to the documents that refer to what is gone.
-    async fn referrers(&self, rule: &Referrers, id: &Bson, key: &Key) -> Result<u64> {
+    /// What a delete does to a page of the documents that refer to what is gone.
+    async fn references_page(
+        &self,
+        rule: &Referrers,
+        source: &str,
+        id: &Bson,
+        after: Option<Bson>,
+        session: &mut Session,
+    ) -> Result<(Option<Bson>, u64)> {
+        // Too late to refuse a delete: the audit reports the orphans. And it may be there again.
+        let is_over = matches!(rule.on_delete, OnDelete::Restrict | OnDelete::Keep);
+        let by_id = doc! { "_id": id.clone() };
+        if is_over || self.collection(source).find_one(by_id, Some(&mut *session)).await?.is_some() {
+            return Ok((None, 0));
+        }
         let referring = self.collection(&rule.collection);
-        let query = doc! { &rule.path: id.clone() };
-        // It may be there again.
-        if self.collection(&key.0).count(doc! { "_id": id.clone() }, None).await? > 0 {
-            return Ok(0);
+        let mut query = doc! { &rule.path: id.clone() };
+        if let Some(after) = after {
+            query.insert("_id", doc! { "$gt": after });
         }
-        match rule.on_delete {
-            OnDelete::Cascade => referring.delete_many(query, None).await,
-            OnDelete::Nullify if rule.many => {
-                let pull = doc! { "$pull": { &rule.path: id.clone() } };
-                Ok(referring.update_many(query, pull, Update::default(), None).await?.modified)
-            }
-            OnDelete::Nullify => {
-                let set = doc! { "$set": { &rule.path: Bson::Null } };
-                Ok(referring.update_many(query, set, Update::default(), None).await?.modified)
-            }
-            // Too late to refuse: the audit reports the orphans.
-            OnDelete::Restrict | OnDelete::Keep => Ok(0),
+        let options = Find { sort: Some(doc! { "_id": 1 }), limit: MANY, ..Find::default() };
+        let found = referring.find(query, options, Some(&mut *session)).await?;
+        let Some(last) = found.last().and_then(|last| last.get("_id")).cloned() else { return Ok((None, 0)) };
+        let count = found.len();
+        let mut models = Vec::new();
+        for referrer in found {
+            let filter = doc! { "_id": referrer.get("_id").cloned().unwrap_or(Bson::Null) };
+            models.push(match released(rule, referrer, id)? {
+                Some(replacement) => WriteModel::Replace { filter, replacement, upsert: false },
+                None => WriteModel::Delete { filter, many: false },
+            });
         }
+        referring.bulk_write(models, BulkWrite::default(), Some(session)).await?.ok()?;
+        Ok(((count as i64 == MANY).then_some(last), count as u64))
     }
+}
+
+/// What may be many for one document.
+pub(super) enum Many<'e> {
+    /// Its copies.
+    Copies(&'e Spread),
+    /// References to it, when it is gone.
+    References(&'e Referrers),
 }
 
 fn put(set: &mut Document, unset: &mut Document, field: &str, value: Option<Bson>) {

@@ -15,8 +15,10 @@
 //! record, and again if the record was not reached.
 //!
 //! A keeper holds a lease with a fence: every transaction checks that the fence is still its own. A second keeper waits.
+//! A writer that carries the model itself calls [`account`] in its own transaction and leaves the same records.
 
 mod carry;
+pub(crate) mod chunks;
 mod lease;
 mod records;
 
@@ -36,8 +38,8 @@ pub const BATCH: usize = 100;
 /// How long an event is waited for.
 const AWAIT: Duration = Duration::from_millis(100);
 
-/// Transactions that a batch is tried in before the keeper gives up.
-const ATTEMPTS: usize = 50;
+/// How long a batch is tried again: a dead keeper's transaction holds the lease for a minute, until the server ends it.
+const RETRY: Duration = Duration::from_secs(120);
 
 /// A document that may have changed.
 type Key = (String, Bson);
@@ -55,8 +57,17 @@ pub struct Progress {
     pub lag: Duration,
     /// Passes over everything.
     pub passes: u64,
+    /// Transactions that had to be tried again, and lost tokens.
+    pub errors: u64,
     /// The last thing that went wrong.
     pub last_error: Option<String>,
+}
+
+impl Progress {
+    fn failed(&mut self, error: &Error) {
+        self.errors += 1;
+        self.last_error = Some(error.to_string());
+    }
 }
 
 /// A keeper of one database of a deployment.
@@ -111,7 +122,7 @@ impl Deployment {
                     self.stream = Some(stream);
                     return Ok(());
                 }
-                Err(error) if error.is_history_lost() => self.progress.last_error = Some(error.to_string()),
+                Err(error) if error.is_history_lost() => self.progress.failed(&error),
                 Err(error) => return Err(error),
             }
         }
@@ -144,7 +155,7 @@ impl Deployment {
                 Ok(Some(event)) => events.push(event),
                 Ok(None) => break,
                 Err(error) if error.is_history_lost() => {
-                    self.progress.last_error = Some(error.to_string());
+                    self.progress.failed(&error);
                     self.lease.token = None;
                     self.stream = None;
                     self.open().await?;
@@ -253,19 +264,23 @@ impl Deployment {
         if keys.is_empty() && token.is_none() {
             return Ok(());
         }
-        let many =
-            carry::Carrier { store: &self.store, database: &self.database, keeper: &self.keeper, lease: &self.lease };
+        let many = carry::Carrier {
+            store: &self.store,
+            database: &self.database,
+            keeper: &self.keeper,
+            lease: Some(&self.lease),
+        };
         for key in &keys {
             self.progress.effects += many.before_record(key).await?;
         }
-        let mut attempts = 0;
+        let (begun, mut attempts) = (Instant::now(), 0);
         let effects = loop {
             match many.batch(&keys, token.clone()).await {
                 Ok(effects) => break effects,
-                Err(error) if error.has_label("TransientTransactionError") && attempts < ATTEMPTS => {
+                Err(error) if error.has_label("TransientTransactionError") && begun.elapsed() < RETRY => {
                     attempts += 1;
-                    self.progress.last_error = Some(error.to_string());
-                    tokio::time::sleep(Duration::from_millis(5 * attempts as u64)).await;
+                    self.progress.failed(&error);
+                    tokio::time::sleep(Duration::from_millis(5 * attempts).min(AWAIT)).await;
                 }
                 Err(error) => return Err(error),
             }
@@ -277,6 +292,28 @@ impl Deployment {
         }
         Ok(())
     }
+}
+
+/// Accounts for documents in the transaction that has just written them: effects and records at once, so that a keeper
+/// beside has nothing left to do for them. For writers that carry the model themselves; gives the number of effects.
+///
+/// A document whose copies or references are more than one transaction may change is left to the keeper.
+///
+/// # Errors
+/// A store that fails; a conflict with another transaction, which is to be tried again as a whole.
+pub async fn account(
+    store: &Store,
+    database: &str,
+    keeper: &Keeper,
+    written: &[(String, Bson)],
+    session: &mut store::Session,
+) -> Result<u64> {
+    let carrier = carry::Carrier { store, database, keeper, lease: None };
+    let mut effects = 0;
+    for key in written.iter().filter(|(collection, _)| keeper.watches(collection)) {
+        effects += carrier.account(key, session).await?;
+    }
+    Ok(effects)
 }
 
 fn watch() -> Watch {

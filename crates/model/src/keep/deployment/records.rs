@@ -44,7 +44,9 @@ pub(super) fn shares(keeper: &Keeper, collection: &str, now: Option<&RawDocument
     let mut shares = Vec::new();
     let Some(now) = now else { return Ok(shares) };
     for effect in keeper.others(collection, None, Some(now), false)? {
-        if let Effect::Parent { collection, id, change: Change::Add { field, amount } } = effect {
+        if let Effect::Parent { collection, id, change: Change::Add { field, amount } } = effect
+            && !keeper.is_stock(&collection, &field)
+        {
             shares.push(doc! { "k": format!("{collection}.{field}"), "p": tree(id)?, "v": number(amount) });
         }
     }
