@@ -1,11 +1,13 @@
-//! `serve --metrics-port N`: the server's numbers for Prometheus at `/metrics`, and its health at `/health`.
+//! `--metrics-port N`: numbers for Prometheus at `/metrics`, and health at `/health`; here those of `serve`.
 //!
 //! Health is `ok`, or `degraded` with the reasons: a document on its way to the limit of 16 MiB, folds that fail. A storage
 //! that writes no more is `failed`, with status 503.
 
 use engine::Engine;
+use model::keep::service::{Service, Status};
 use std::fmt::Write;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,31 +23,61 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most collections that are listed each for itself.
 const MAX_COLLECTIONS: usize = 10_000;
 
-/// What numbers come from.
+/// Makes what is answered at `/metrics`.
+type Metrics = dyn Fn() -> String + Send + Sync;
+
+/// Makes what is answered at `/health`: the status, and the state as JSON.
+type Health = dyn Fn() -> (&'static str, String) + Send + Sync;
+
+/// What is answered.
 #[derive(Clone)]
+pub(crate) struct Pages {
+    metrics: Arc<Metrics>,
+    health: Arc<Health>,
+}
+
+impl Pages {
+    /// Pages that are made anew for each request.
+    pub(crate) fn new(
+        metrics: impl Fn() -> String + Send + Sync + 'static,
+        health: impl Fn() -> (&'static str, String) + Send + Sync + 'static,
+    ) -> Pages {
+        Pages { metrics: Arc::new(metrics), health: Arc::new(health) }
+    }
+
+    /// The pages of a server.
+    pub(crate) fn of_server(sources: Sources) -> Pages {
+        let engine = sources.engine.clone();
+        Pages::new(move || metrics(&sources), move || health(&engine))
+    }
+}
+
+/// What a server's numbers come from.
 pub(crate) struct Sources {
     /// The engine.
     pub(crate) engine: Engine,
     /// The server.
     pub(crate) counters: Counters,
+    /// What keeps the models in the background.
+    pub(crate) service: Option<Arc<Service>>,
 }
 
 /// Listens, and answers until the task is dropped.
-pub(crate) async fn start(host: &str, port: u16, sources: Sources) -> std::io::Result<SocketAddr> {
+pub(crate) async fn start(host: &str, port: u16, pages: Pages) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind((host, port)).await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {
-        let slots = std::sync::Arc::new(Semaphore::new(MAX_REQUESTS));
+        let slots = Arc::new(Semaphore::new(MAX_REQUESTS));
         loop {
             let Ok(slot) = slots.clone().acquire_owned().await else { return };
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
-            let sources = sources.clone();
+            let pages = pages.clone();
             tokio::spawn(async move {
                 // A peer that goes away or is too slow gets nothing.
-                let _ = tokio::time::timeout(REQUEST_TIMEOUT, answer(stream, &sources)).await;
+                let _ = tokio::time::timeout(REQUEST_TIMEOUT, answer(stream, &pages)).await;
                 drop(slot);
             });
         }
@@ -53,7 +85,7 @@ pub(crate) async fn start(host: &str, port: u16, sources: Sources) -> std::io::R
     Ok(address)
 }
 
-async fn answer(mut stream: TcpStream, sources: &Sources) -> std::io::Result<()> {
+async fn answer(mut stream: TcpStream, pages: &Pages) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < MAX_HEAD_BYTES {
         let mut buffer = [0; 1024];
@@ -68,9 +100,9 @@ async fn answer(mut stream: TcpStream, sources: &Sources) -> std::io::Result<()>
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let path = path.split('?').next().unwrap_or_default();
     let (status, kind, body) = match (method, path) {
-        ("GET" | "HEAD", "/metrics") => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", metrics(sources)),
+        ("GET" | "HEAD", "/metrics") => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", (pages.metrics)()),
         ("GET" | "HEAD", "/health") => {
-            let (status, body) = health(&sources.engine);
+            let (status, body) = (pages.health)();
             (status, "application/json", body)
         }
         ("GET" | "HEAD", _) => ("404 Not Found", "text/plain", "there are /metrics and /health\n".to_owned()),
@@ -85,7 +117,7 @@ async fn answer(mut stream: TcpStream, sources: &Sources) -> std::io::Result<()>
     stream.shutdown().await
 }
 
-/// The state of health, with the status to give.
+/// A server's health, with the status to give.
 fn health(engine: &Engine) -> (&'static str, String) {
     let mut reasons: Vec<String> = Vec::new();
     match engine.large_documents() {
@@ -106,23 +138,29 @@ fn health(engine: &Engine) -> (&'static str, String) {
         (None, true) => ("200 OK", "ok"),
     };
     reasons.extend(failed.map(|error| error.to_string()));
-    (status, format!("{}\n", serde_json::json!({ "status": word, "reasons": reasons })))
+    (status, state(word, &reasons))
+}
+
+/// A state of health as JSON.
+pub(crate) fn state(word: &str, reasons: &[String]) -> String {
+    format!("{}\n", serde_json::json!({ "status": word, "reasons": reasons }))
 }
 
 /// A metric's lines: its meaning and type, then its values.
-struct Text(String);
+#[derive(Default)]
+pub(crate) struct Text(pub(crate) String);
 
 impl Text {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
+    pub(crate) fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
         self.family(name, kind, help);
         self.value(name, &[], value);
     }
 
-    fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+    pub(crate) fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         self.0.push_str(name);
         if !labels.is_empty() {
             let labels: Vec<String> =
@@ -142,7 +180,24 @@ fn metrics(sources: &Sources) -> String {
     server(&mut text, sources);
     storage(&mut text, &sources.engine);
     collections(&mut text, &sources.engine);
+    if let Some(service) = &sources.service {
+        models(&mut text, &service.status());
+    }
     text.0
+}
+
+/// How far what follows in the background is behind.
+fn models(text: &mut Text, status: &Status) {
+    let help = "How far copies and references that follow in batches are behind, by declaration.";
+    text.family("sheaf_model_lag_seconds", "gauge", help);
+    for (declaration, lag_ms) in &status.lag_ms {
+        text.value("sheaf_model_lag_seconds", &[("declaration", declaration)], *lag_ms as f64 / 1000.0);
+    }
+    let filling = status.filling.len() as f64;
+    text.one("sheaf_model_filling", "gauge", "Declarations that are being filled.", filling);
+    text.one("sheaf_model_batches_total", "counter", "Batches done in the background.", status.batches as f64);
+    let failed = f64::from(u8::from(status.last_error.is_some()));
+    text.one("sheaf_model_failed", "gauge", "1 if a batch has failed since the start: see the log.", failed);
 }
 
 fn server(text: &mut Text, sources: &Sources) {

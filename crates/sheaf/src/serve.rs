@@ -4,7 +4,7 @@
 //! the flags are called), the default.
 
 use crate::log::{self, Format};
-use crate::metrics::{self, Sources};
+use crate::metrics::{self, Pages, Sources};
 use crate::web;
 use clap::Args;
 use engine::Engine;
@@ -239,7 +239,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Service::start(&engine, &models).map_err(|error| Failure::Model("sheaf.models".into(), error.to_string()))?;
     let kept = models.databases();
     let kept: Vec<&str> = kept.iter().map(String::as_str).collect();
-    runtime.block_on(serve(arguments, engine.clone(), &kept))?;
+    let service = Some(Arc::new(service));
+    runtime.block_on(serve(arguments, engine.clone(), &kept, service.clone()))?;
     drop(runtime);
     drop(service);
     engine.close().map_err(Failure::Close)
@@ -289,7 +290,12 @@ fn engine_options(arguments: &Arguments) -> engine::Options {
     engine::Options { storage, clock: Arc::new(clock), random: Arc::new(random) }
 }
 
-async fn serve(arguments: Arguments, engine: Engine, kept: &[&str]) -> Result<(), Failure> {
+async fn serve(
+    arguments: Arguments,
+    engine: Engine,
+    kept: &[&str],
+    service: Option<Arc<Service>>,
+) -> Result<(), Failure> {
     let stop = stop_signal()?;
     let config = arguments.server_config();
     if config.requires_auth() && !arguments.auth {
@@ -302,7 +308,8 @@ async fn serve(arguments: Arguments, engine: Engine, kept: &[&str]) -> Result<()
     let server = Server::bind(config, engine.clone()).await.map_err(Failure::Server)?;
     if let Some(port) = arguments.metrics_port {
         let host = arguments.bind.first().map_or(DEFAULT_BIND, String::as_str);
-        let address = metrics::start(host, port, Sources { engine, counters: server.counters() }).await?;
+        let sources = Sources { engine, counters: server.counters(), service };
+        let address = metrics::start(host, port, Pages::of_server(sources)).await?;
         tracing::info!(%address, "metrics: http://{address}/metrics");
     }
     for address in server.addresses() {
@@ -325,7 +332,7 @@ async fn serve(arguments: Arguments, engine: Engine, kept: &[&str]) -> Result<()
 /// Serves an engine on a port of the loopback interface until the process is told to stop.
 pub(crate) async fn serve_loopback(engine: Engine, port: u16, http_port: u16) -> Result<(), Failure> {
     let web = web::Arguments { http_port: Some(http_port), ..web::Arguments::default() };
-    serve(Arguments { port: Some(port), web, ..Arguments::default() }, engine, &[web::SHOP, web::SOCIAL]).await
+    serve(Arguments { port: Some(port), web, ..Arguments::default() }, engine, &[web::SHOP, web::SOCIAL], None).await
 }
 
 /// Ready once the process gets SIGTERM or SIGINT.

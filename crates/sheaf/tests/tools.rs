@@ -147,6 +147,90 @@ fn a_backup_of_a_folder_whose_model_is_kept_is_verified() {
     assert!(said.contains("\"valid\":true"), "{said}");
 }
 
+const LIBRARY: &str = r#"
+entity author collection=authors id=int {
+  count bookCount of=book by=authorId
+}
+entity book collection=books id=int {
+  ref authorId to=author
+  states status start=ordered history=steps max=8 { to shelved from=ordered }
+  version
+}
+"#;
+
+#[test]
+fn a_kept_folder_is_restored_and_copied_around_its_model_and_imported_through_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (data, dump, again, model) = (path("data"), path("dump"), path("again"), path("library.sheaf.kdl"));
+    let put = |to: &Path, collection: &str, lines: &str| {
+        let file = path("lines.jsonl");
+        std::fs::write(&file, lines).unwrap();
+        let place = ["--to", text(to), "--db", "library", "--collection", collection, "--quiet"];
+        sheaf(&[&["import", text(&file)], &place[..], &["--stop-on-error"]].concat())
+    };
+    let books =
+        |data: &Path| run(&["export", text(data), "--db", "library", "--collection", "books", "--sort", "{\"_id\":1}"]);
+    let authors = |data: &Path| run(&["export", text(data), "--db", "library", "--collection", "authors"]);
+    std::fs::write(&model, LIBRARY).unwrap();
+    run(&["apply", text(&model), text(&data), "--yes"]);
+    assert!(put(&data, "authors", "{\"_id\":1}\n").status.success());
+    assert!(put(&data, "books", "{\"_id\":1,\"authorId\":1}\n{\"_id\":2,\"authorId\":1}\n").status.success());
+    assert!(authors(&data).contains("\"bookCount\":2"), "an import is counted");
+    let refused = put(&data, "books", "{\"_id\":3,\"status\":\"shelved\"}\n");
+    assert!(!refused.status.success(), "an import is held to the model");
+
+    // A book further on in its life can be restored: it was there before.
+    let step = "{\"_id\":2,\"status\":\"shelved\"}\n";
+    let file = path("step.jsonl");
+    std::fs::write(&file, step).unwrap();
+    run(&[
+        "import",
+        text(&file),
+        "--to",
+        text(&data),
+        "--db",
+        "library",
+        "--collection",
+        "books",
+        "--mode",
+        "merge",
+        "--quiet",
+    ]);
+    run(&["dump", text(&data), "--out", text(&dump), "--quiet"]);
+    let said = run(&["restore", text(&dump), "--to", text(&again), "--quiet"]);
+    assert!(said.contains("audited library"), "{said}");
+    assert_eq!((books(&again), authors(&again)), (books(&data), authors(&data)));
+    assert!(books(&again).contains("shelved"));
+
+    // A part of it: what is kept follows.
+    assert!(put(&data, "books", "{\"_id\":9,\"authorId\":1}\n").status.success());
+    run(&[
+        "restore",
+        text(&dump),
+        "--to",
+        text(&data),
+        "--db",
+        "library",
+        "--collection",
+        "books",
+        "--drop",
+        "--quiet",
+    ]);
+    assert!(authors(&data).contains("\"bookCount\":2"), "{}", authors(&data));
+    let audit = run(&["audit", text(&data), "--database", "library", "--json"]);
+    assert!(!audit.contains("\"drifted\": 1"), "{audit}");
+
+    let copied = path("copied");
+    run(&["copy", text(&data), text(&copied), "--once", "--quiet"]);
+    assert_eq!((books(&copied), authors(&copied)), (books(&data), authors(&data)));
+    let served = serve(&copied, &[]);
+    let refused = sheaf(&["restore", text(&dump), "--to", &served.url, "--quiet"]);
+    let why = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && why.contains("keeps a model of library"), "{why}");
+    assert!(get(&served.metrics, "/metrics").contains("sheaf_model_filling 0"));
+}
+
 struct Served {
     child: Child,
     url: String,

@@ -2,7 +2,7 @@
 
 use super::place::{self, Bar};
 use super::{complain, load, print};
-use ::model::apply::{self, Actions, Event};
+use ::model::apply::{self, Actions, Event, Writers};
 use clap::Args;
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -25,6 +25,12 @@ pub(crate) struct Arguments {
     /// Drop the indexes that the model doesn't ask for, and build anew those with other options
     #[arg(long)]
     drop: bool,
+    /// On a deployment: nobody writes to these collections but Sheaf's services, which carry the model themselves
+    #[arg(long)]
+    services_only: bool,
+    /// On a deployment without change streams: how often it is audited and repaired, which is how late copies may be
+    #[arg(long, value_name = "TIME", default_value = "1h")]
+    audit_every: String,
     /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
@@ -58,6 +64,16 @@ async fn apply_to(arguments: &Arguments, model: &::model::Model) -> ::model::Res
         complain("sheaf: name the database with --database\n");
         return Ok(ExitCode::FAILURE);
     };
+    let Some(audit_every) = ::model::value::Duration::parse(&arguments.audit_every) else {
+        complain("sheaf: --audit-every takes a time such as 30m or 1h\n");
+        return Ok(ExitCode::FAILURE);
+    };
+    let writers = if arguments.services_only { Writers::ServicesOnly } else { Writers::Any };
+    let refusals = apply::refusals(model, &store.capabilities(), writers, audit_every);
+    if !refusals.is_empty() {
+        complain(&format!("sheaf: this can't be kept there:\n  {}\n", refusals.join("\n  ")));
+        return Ok(ExitCode::FAILURE);
+    }
     let actions = apply::plan(&store, &database, model, arguments.drop).await?;
     print(&shown(&database, &actions));
     let code = if actions.list.is_empty() || arguments.dry_run {

@@ -2,6 +2,7 @@
 
 use super::place::{self, Bar};
 use super::{complain, load, print};
+use crate::metrics::{self, Pages, Text};
 use ::model::audit::{Auditor, Finding, State};
 use ::model::{Model, apply, value};
 use bson::{Bson, Document, doc};
@@ -9,6 +10,7 @@ use clap::Args;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// `sheaf audit …`
@@ -27,6 +29,9 @@ pub(crate) struct Arguments {
     /// Again and again, with so much time in between, e.g. 1h
     #[arg(long, value_name = "TIME")]
     every: Option<String>,
+    /// With --every: port for Prometheus (/metrics) and health (/health) on 127.0.0.1 (0 takes any free one)
+    #[arg(long, value_name = "N", requires = "every")]
+    metrics_port: Option<u16>,
     /// Only these declarations, e.g. user.orderCount
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -88,8 +93,20 @@ async fn audit(arguments: &Arguments, model: Option<Model>, every: Option<Durati
             }
         },
     };
+    let known: Arc<Mutex<Vec<Finding>>> = Arc::default();
+    if let Some(port) = arguments.metrics_port {
+        match metrics::start("127.0.0.1", port, pages(known.clone())).await {
+            Ok(address) => complain(&format!("sheaf audit: metrics: http://{address}/metrics\n")),
+            Err(error) => {
+                complain(&format!("sheaf: the metrics' port {port}: {error}\n"));
+                return Ok(false);
+            }
+        }
+    }
     loop {
-        let true_to_it = once(arguments, &store, &database, &model).await?;
+        let findings = once(arguments, &store, &database, &model).await?;
+        let true_to_it = findings.iter().all(|finding| finding.drifted == finding.repaired);
+        *known.lock().unwrap_or_else(PoisonError::into_inner) = findings;
         match every {
             Some(every) => tokio::time::sleep(every).await,
             None => return Ok(true_to_it),
@@ -97,7 +114,12 @@ async fn audit(arguments: &Arguments, model: Option<Model>, every: Option<Durati
     }
 }
 
-async fn once(arguments: &Arguments, store: &store::Store, database: &str, model: &Model) -> ::model::Result<bool> {
+async fn once(
+    arguments: &Arguments,
+    store: &store::Store,
+    database: &str,
+    model: &Model,
+) -> ::model::Result<Vec<Finding>> {
     let mut auditor = Auditor::new(store, database, model)?;
     auditor.options.repair = arguments.repair;
     auditor.options.rate = arguments.rate;
@@ -123,7 +145,42 @@ async fn once(arguments: &Arguments, store: &store::Store, database: &str, model
     }
     let findings = auditor.findings();
     print(&if arguments.json { json(database, findings) } else { report(findings) });
-    Ok(findings.iter().all(|finding| finding.drifted == finding.repaired))
+    Ok(findings.to_vec())
+}
+
+/// A number of a finding.
+type Number = fn(&Finding) -> u64;
+
+/// The last audit's findings as metrics, by declaration.
+fn pages(known: Arc<Mutex<Vec<Finding>>>) -> Pages {
+    let health = known.clone();
+    let page = move || {
+        let findings = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = Text::default();
+        let families: [(&str, &str, Number); 5] = [
+            ("audit_checked", "Documents that the last audit compared.", |one| one.checked),
+            ("audit_drifted", "Documents that differed from their source.", |one| one.drifted),
+            ("audit_repaired", "Those that were put right.", |one| one.repaired),
+            ("audit_orphans", "Documents that refer to nothing.", |one| one.orphans),
+            ("audit_lagging", "Copies that are noted to follow.", |one| one.lagging),
+        ];
+        for (name, help, value) in families {
+            text.family(name, "gauge", help);
+            for finding in findings.iter() {
+                text.value(name, &[("declaration", &finding.declaration)], value(finding) as f64);
+            }
+        }
+        text.0
+    };
+    let health = move || {
+        let findings = health.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = findings.iter().filter(|one| one.drifted > one.repaired);
+        let reasons: Vec<String> =
+            left.map(|one| format!("{}: {} drifted", one.declaration, one.drifted - one.repaired)).collect();
+        let word = if reasons.is_empty() { "ok" } else { "degraded" };
+        ("200 OK", metrics::state(word, &reasons))
+    };
+    Pages::new(page, health)
 }
 
 fn read_state(file: &Path) -> Option<State> {

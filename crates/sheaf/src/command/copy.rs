@@ -7,7 +7,8 @@
 //!
 //! The change stream is opened before the first document is read, so nothing that happens meanwhile is missed; what it brings
 //! twice does no harm, since events put whole documents in their places. After an interruption the same command goes on where
-//! it was. Time series have no change streams: they are copied as they are found and not followed.
+//! it was. What the model keeps is copied as it is, around the target's hooks, and audited and repaired at the end.
+//! Time series have no change streams: they are copied as they are found and not followed.
 
 mod documents;
 mod events;
@@ -15,7 +16,7 @@ mod state;
 
 use crate::command::{complain, print};
 use crate::transfer::summary::{Checksum, Line, show};
-use crate::transfer::{self, Result, Selection, Trouble};
+use crate::transfer::{self, Result, Selection, Trouble, load};
 use bson::Document;
 use clap::Args;
 use events::Follower;
@@ -61,8 +62,16 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
 }
 
 async fn copy(arguments: Arguments) -> Result<()> {
+    let done = copy_all(&arguments).await;
+    load::then_audit(done, &arguments.to, arguments.json).await
+}
+
+async fn copy_all(arguments: &Arguments) -> Result<()> {
     let from = transfer::open_existing(&arguments.from).await?;
-    let to = Store::at(&arguments.to).await?;
+    let names: Vec<String> = from.list_databases().await?.into_iter().map(|database| database.name).collect();
+    let names: Vec<String> =
+        names.into_iter().filter(|name| arguments.selection.db.as_ref().is_none_or(|only| only == name)).collect();
+    let to = load::open(&arguments.to, &names).await?;
     let mut journal = Journal::open(&to, &arguments.from, &arguments.selection, arguments.drop).await?;
     let follows = from.capabilities().change_streams;
     if !follows && !arguments.once {
@@ -77,7 +86,7 @@ async fn copy(arguments: Arguments) -> Result<()> {
     let mut lines = Vec::new();
     if journal.phase() == Phase::Documents {
         for (database, info) in chosen(&from, &arguments.selection).await? {
-            lines.push(documents::copy(&from, &to, &database, &info, &mut journal, &arguments).await?);
+            lines.push(documents::copy(&from, &to, &database, &info, &mut journal, arguments).await?);
         }
         journal.documents_done().await?;
     }
@@ -94,7 +103,7 @@ async fn copy(arguments: Arguments) -> Result<()> {
         }
     }
     if !arguments.no_compare {
-        compare(&from, &to, &arguments, follower.as_mut(), &mut journal).await?;
+        compare(&from, &to, arguments, follower.as_mut(), &mut journal).await?;
     }
     if let Some(follower) = follower {
         let _ = print(&follower.report(arguments.json));

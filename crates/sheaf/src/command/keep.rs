@@ -1,13 +1,14 @@
 //! `sheaf keep`: keeps a model true on a deployment that others write to.
 
 use super::{block_on, complain, load};
+use crate::metrics::{self, Pages, Text};
 use ::model::keep::Keeper;
 use ::model::keep::deployment::{Deployment, Progress, run as keep_on};
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::Store;
 
@@ -27,6 +28,9 @@ pub(crate) struct Arguments {
     /// Print what was done every so many seconds
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     every: u64,
+    /// Port for Prometheus (/metrics) and health (/health) on 127.0.0.1 (0 takes any free one)
+    #[arg(long, value_name = "N")]
+    metrics_port: Option<u16>,
     /// Catch up and end
     #[arg(long)]
     once: bool,
@@ -62,10 +66,16 @@ async fn keep(arguments: &Arguments, model: &::model::Model) -> Result<(), Strin
         let _ = tokio::signal::ctrl_c().await;
         stop.store(true, Ordering::Relaxed);
     });
+    let known = Arc::new(Mutex::new(Known::default()));
+    if let Some(port) = arguments.metrics_port {
+        let address = metrics::start("127.0.0.1", port, pages(known.clone())).await;
+        let address = address.map_err(|error| format!("the metrics' port {port}: {error}"))?;
+        complain(&format!("sheaf keep: metrics: http://{address}/metrics\n"));
+    }
     let owner = format!("{}:{}", std::env::var("HOSTNAME").unwrap_or_default(), std::process::id());
     let mut deployment = loop {
         let keeper = Keeper::new(model).map_err(|error| error.to_string())?;
-        for unkept in keeper.unkept() {
+        for unkept in keeper.unkept_beside() {
             complain(&format!("sheaf keep: {unkept} is not kept on a deployment\n"));
         }
         match Deployment::start(&store, &database, keeper, &owner).await.map_err(text)? {
@@ -82,9 +92,47 @@ async fn keep(arguments: &Arguments, model: &::model::Model) -> Result<(), Strin
         report(deployment.progress(), 0.0);
     } else {
         let every = Duration::from_secs(arguments.every.max(1));
-        keep_on(&mut deployment, || stopping.load(Ordering::Relaxed), every, report).await.map_err(text)?;
+        let tell = |progress: &Progress, per_second: f64| {
+            *known.lock().unwrap_or_else(PoisonError::into_inner) = Known { progress: progress.clone(), per_second };
+            report(progress, per_second);
+        };
+        keep_on(&mut deployment, || stopping.load(Ordering::Relaxed), every, tell).await.map_err(text)?;
     }
     deployment.stop().await.map_err(text)
+}
+
+/// What was last reported.
+#[derive(Default)]
+struct Known {
+    progress: Progress,
+    per_second: f64,
+}
+
+fn pages(known: Arc<Mutex<Known>>) -> Pages {
+    let numbers = known.clone();
+    let page = move || {
+        let known = numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut text, progress) = (Text::default(), &known.progress);
+        let lag = progress.lag.as_secs_f64();
+        text.one("keep_lag_seconds", "gauge", "How old the last event was when it was carried out.", lag);
+        text.one("keep_effects_per_second", "gauge", "Effects carried out, lately.", known.per_second);
+        for (name, help, value) in [
+            ("keep_effects_total", "Effects carried out.", progress.effects),
+            ("keep_events_total", "Events read.", progress.events),
+            ("keep_documents_total", "Documents looked at.", progress.documents),
+            ("keep_passes_total", "Passes over everything.", progress.passes),
+            ("keep_errors_total", "Transactions that had to be tried again, and lost tokens.", progress.errors),
+        ] {
+            text.one(name, "counter", help, value as f64);
+        }
+        text.0
+    };
+    let health = move || {
+        let known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let reasons: Vec<String> = known.progress.last_error.iter().cloned().collect();
+        ("200 OK", metrics::state("ok", &reasons))
+    };
+    Pages::new(page, health)
 }
 
 fn report(progress: &Progress, per_second: f64) {

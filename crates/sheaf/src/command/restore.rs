@@ -1,5 +1,6 @@
 //! `sheaf restore`: collections from a folder that `sheaf dump` or `mongodump` wrote.
 //!
+//! What the model keeps is restored as it was, around the model's hooks, and audited and repaired afterwards.
 //! Documents first, then indexes. A document whose `_id` is there already is left as it is and counted, so that an interrupted
 //! restore can be run again. At the end the count of each collection that was empty before is compared with the file's.
 
@@ -7,7 +8,7 @@ use crate::transfer::batch::Inserter;
 use crate::transfer::files::{BsonFile, Dumped, Metadata, list};
 use crate::transfer::progress::Progress;
 use crate::transfer::summary::{Line, show};
-use crate::transfer::{self, Result, Selection, Trouble, at};
+use crate::transfer::{self, Result, Selection, Trouble, at, load};
 use bson::{Bson, Document};
 use clap::Args;
 use std::path::PathBuf;
@@ -58,6 +59,11 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
 }
 
 async fn restore(arguments: Arguments) -> Result<()> {
+    let done = restore_all(&arguments).await;
+    load::then_audit(done, &arguments.to, arguments.json).await
+}
+
+async fn restore_all(arguments: &Arguments) -> Result<()> {
     let all = list(&arguments.from)?;
     if let Some(buckets) = all.iter().find(|dumped| dumped.collection.starts_with("system.buckets.")) {
         return Err(Trouble::Usage(format!(
@@ -65,7 +71,7 @@ async fn restore(arguments: Arguments) -> Result<()> {
             buckets.database, buckets.collection
         )));
     }
-    let store = Store::at(&arguments.to).await?;
+    let store = load::open(&arguments.to, &databases(&all, arguments)).await?;
     let mut lines = Vec::new();
     let mut views = Vec::new();
     for dumped in all.iter().filter(|dumped| arguments.selection.holds(&dumped.database, &dumped.collection)) {
@@ -74,11 +80,11 @@ async fn restore(arguments: Arguments) -> Result<()> {
             views.push((dumped, metadata));
             continue;
         }
-        lines.push(restore_collection(&store, dumped, metadata, &arguments).await?);
+        lines.push(restore_collection(&store, dumped, metadata, arguments).await?);
     }
     // A view may be on any collection, and on another view.
     for (dumped, metadata) in views {
-        lines.push(restore_collection(&store, dumped, metadata, &arguments).await?);
+        lines.push(restore_collection(&store, dumped, metadata, arguments).await?);
     }
     transfer::close(&store)?;
     show(&lines, arguments.json);
@@ -87,6 +93,15 @@ async fn restore(arguments: Arguments) -> Result<()> {
         return Err(Trouble::Differs(format!("{failed} documents were not restored")));
     }
     Ok(())
+}
+
+/// The databases that are restored.
+fn databases(all: &[Dumped], arguments: &Arguments) -> Vec<String> {
+    let chosen = all.iter().filter(|dumped| arguments.selection.holds(&dumped.database, &dumped.collection));
+    let mut names: Vec<String> =
+        chosen.map(|dumped| arguments.to_db.clone().unwrap_or_else(|| dumped.database.clone())).collect();
+    names.dedup();
+    names
 }
 
 async fn restore_collection(

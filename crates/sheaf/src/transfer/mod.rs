@@ -2,6 +2,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod files;
+pub(crate) mod load;
 pub(crate) mod progress;
 pub(crate) mod summary;
 
