@@ -216,23 +216,7 @@ impl Inner {
         find: &Find,
         context: &Context,
     ) -> Result<Option<Rows>> {
-        let query = &find.query;
-        let says_more = query.sort.is_some()
-            || query.hint.is_some()
-            || query.min.is_some()
-            || query.max.is_some()
-            || query.collation.is_some()
-            || query.variables.is_some()
-            || find.projection.is_some()
-            || find.return_key
-            || find.show_record_id
-            || query.skip > 0
-            || query.limit > 1;
-        let has_ids = collection.settings.series.is_none();
-        if says_more || !has_ids || find.tailing != Tailing::No || query.filter.iter().nth(1).is_some() {
-            return Ok(None);
-        }
-        match exact_id(&query.filter) {
+        match only_id(find, collection) {
             Some(id) => self.document_of(reading, collection, id, None, context).map(Some),
             None => Ok(None),
         }
@@ -247,20 +231,9 @@ impl Inner {
         others: Option<&Parsed>,
         context: &Context,
     ) -> Result<Rows> {
-        let view = reading.view()?;
-        let mut encoded = Vec::with_capacity(24);
-        key::encode(id, collection.settings.collation.as_deref(), &mut encoded)?;
-        let record_key = if collection.settings.clustered {
-            Some(encoded.into())
-        } else {
-            view.get(&keyspace::id(collection.id, &encoded))?
-        };
-        let bytes = match &record_key {
-            Some(record_key) => view.get(&keyspace::record(collection.id, record_key))?,
-            None => None,
-        };
-        context.monitor.note_point_read(bytes.is_some());
-        let (Some(record_key), Some(bytes)) = (record_key, bytes) else { return Ok(no_rows()) };
+        let stored = stored_document(&*reading.view()?, collection, id)?;
+        context.monitor.note_point_read(stored.is_some());
+        let Some((record_key, bytes)) = stored else { return Ok(no_rows()) };
         let row = Row::stored(bytes, record_key)?;
         let found = match others {
             Some(parsed) => parsed.filter.matches(row.document(), &parsed.environment)?,
@@ -358,6 +331,49 @@ impl Inner {
         }
         Ok(found)
     }
+}
+
+/// The `_id` of a find that says nothing else.
+pub(super) fn only_id<'f>(find: &'f Find, collection: &Collection) -> Option<RawBsonRef<'f>> {
+    let query = &find.query;
+    let says_more = query.sort.is_some()
+        || query.hint.is_some()
+        || query.min.is_some()
+        || query.max.is_some()
+        || query.collation.is_some()
+        || query.variables.is_some()
+        || find.projection.is_some()
+        || find.return_key
+        || find.show_record_id
+        || query.skip > 0
+        || query.limit > 1;
+    let has_ids = collection.settings.series.is_none();
+    if says_more || !has_ids || find.tailing != Tailing::No || query.filter.iter().nth(1).is_some() {
+        return None;
+    }
+    exact_id(&query.filter)
+}
+
+/// The record key and the document of an `_id`.
+pub(super) fn stored_document(
+    view: &dyn View,
+    collection: &Collection,
+    id: RawBsonRef<'_>,
+) -> Result<Option<(Bytes, Bytes)>> {
+    let is_clustered = collection.settings.clustered;
+    let kind = if is_clustered { keyspace::RECORDS } else { keyspace::IDS };
+    let mut key = Vec::with_capacity(32);
+    key.extend_from_slice(&keyspace::prefix(kind, collection.id));
+    let start = key.len();
+    key::encode(id, collection.settings.collation.as_deref(), &mut key)?;
+    let Some(found) = view.get(&key)? else { return Ok(None) };
+    if is_clustered {
+        return Ok(Some((Bytes::copy_from_slice(&key[start..]), found)));
+    }
+    key.clear();
+    key.extend_from_slice(&keyspace::prefix(keyspace::RECORDS, collection.id));
+    key.extend_from_slice(&found);
+    Ok(view.get(&key)?.map(|document| (found, document)))
 }
 
 fn parse_projection(find: &Find, parsed: &mut Parsed) -> Result<Option<Projection>> {

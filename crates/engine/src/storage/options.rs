@@ -9,6 +9,8 @@ pub struct Options {
     pub overlay_bytes: usize,
     /// The table file's page cache.
     pub cache_bytes: usize,
+    /// The cache of single values from the table file, by key.
+    pub point_bytes: usize,
     /// The log's size up to which folded segments are kept for readers.
     pub retain_bytes: u64,
     /// How long folded segments are kept for readers, in the unit of [`Changes::time`](super::Changes::time), counted
@@ -32,7 +34,8 @@ impl Default for Options {
         Options {
             segment_bytes: 32 << 20,
             overlay_bytes: 64 << 20,
-            cache_bytes: 256 << 20,
+            cache_bytes: 192 << 20,
+            point_bytes: 128 << 20,
             retain_bytes: 1 << 30,
             retain_age: u64::MAX,
             flush: Flush::Durable,

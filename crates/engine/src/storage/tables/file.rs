@@ -8,6 +8,7 @@
 //! To try again, redb opens the file anew beside the failed instance ([`FileTables::renew`]). The new instance doesn't
 //! know the old one's readers and would reuse their pages, so it commits nothing until they are gone.
 
+use super::points::{MAX_VALUE_BYTES, Points, ViewNumber};
 use super::{Reached, TableView, Tables};
 use crate::error::{Code, Error, Result};
 use crate::storage::medium::MediumFile;
@@ -32,11 +33,12 @@ const META_TIME: &str = "time";
 /// The version of the keys' meaning within the file.
 const FORMAT: u64 = 1;
 /// Values up to this size are copied; larger ones keep the page they lie on.
-const COPY_BYTES: usize = 4096;
+const COPY_BYTES: usize = MAX_VALUE_BYTES;
 
 pub(in crate::storage) struct FileTables {
     file: Arc<dyn MediumFile>,
     options: Options,
+    points: Arc<Points>,
     instances: Mutex<Instances>,
 }
 
@@ -59,7 +61,8 @@ impl FileTables {
     pub(in crate::storage) fn open(file: Arc<dyn MediumFile>, options: &Options) -> Result<FileTables> {
         let current = Instance::open(file.clone(), options)?;
         let instances = Mutex::new(Instances { current, retired: Vec::new() });
-        Ok(FileTables { file, options: options.clone(), instances })
+        let points = Arc::new(Points::new(options.point_bytes));
+        Ok(FileTables { file, options: options.clone(), points, instances })
     }
 }
 
@@ -87,9 +90,10 @@ impl Instance {
         self.views.len()
     }
 
-    fn view(&mut self) -> Result<Arc<FileView>> {
+    fn view(&mut self, points: &Arc<Points>) -> Result<Arc<FileView>> {
         let transaction = self.database.begin_read().map_err(failed)?;
-        let view = Arc::new(FileView { entries: transaction.open_table(ENTRIES).map_err(failed)? });
+        let entries = transaction.open_table(ENTRIES).map_err(failed)?;
+        let view = Arc::new(FileView { entries, points: points.clone(), number: points.number() });
         self.readers();
         self.views.push(Arc::downgrade(&view));
         Ok(view)
@@ -146,7 +150,7 @@ impl Tables for FileTables {
     }
 
     fn view(&self) -> Result<Arc<dyn TableView>> {
-        Ok(self.instances.lock().current.view()?)
+        Ok(self.instances.lock().current.view(&self.points)?)
     }
 
     fn commit(&self, batch: &mut dyn Iterator<Item = (Bytes, Option<Bytes>)>, reached: Reached) -> Result<()> {
@@ -156,7 +160,9 @@ impl Tables for FileTables {
         if let Some(retired) = instances.retired.first() {
             retired.file.check()?;
         }
-        instances.current.transact(batch, reached)?;
+        self.points.begin();
+        let mut batch = batch.inspect(|(key, _)| self.points.forget(key));
+        instances.current.transact(&mut batch, reached)?;
         instances.current.file.check()
     }
 
@@ -167,7 +173,7 @@ impl Tables for FileTables {
             return Ok(None);
         }
         let mut renewed = Instance::open(self.file.clone(), &self.options)?;
-        let view = renewed.view()?;
+        let view = renewed.view(&self.points)?;
         let failed = std::mem::replace(&mut instances.current, renewed);
         instances.retired.push(failed);
         Ok(Some(view))
@@ -192,14 +198,22 @@ fn failed(error: impl Into<redb::Error>) -> Error {
 
 struct FileView {
     entries: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    points: Arc<Points>,
+    number: ViewNumber,
 }
 
 impl TableView for FileView {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        if let Some(value) = self.points.get(key, self.number) {
+            return Ok(Some(value));
+        }
         let guard = ReadableTable::get(&self.entries, key).map_err(failed)?;
         match guard {
             None => Ok(None),
-            Some(guard) if guard.value().len() <= COPY_BYTES => Ok(Some(Bytes::copy_from_slice(guard.value()))),
+            Some(guard) if guard.value().len() <= COPY_BYTES => {
+                self.points.put(key, guard.value(), self.number);
+                Ok(Some(Bytes::copy_from_slice(guard.value())))
+            }
             Some(_) => {
                 let guard = self.entries.get_owned(key).map_err(failed)?;
                 Ok(guard.map(|guard| Bytes::from_owner(PageBytes(guard))))

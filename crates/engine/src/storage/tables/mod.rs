@@ -2,6 +2,7 @@
 
 pub(super) mod file;
 pub(super) mod memory;
+mod points;
 
 use super::Position;
 use super::view::{Direction, Range, See};

@@ -4,6 +4,7 @@
 mod crash;
 pub(crate) mod faulty;
 mod model;
+mod points;
 
 use super::*;
 use bytes::Bytes;
