@@ -200,6 +200,13 @@ impl Connection {
     async fn write(&mut self, frame: &[u8]) -> Result<(), Closing> {
         count(&self.shared.metrics.bytes_out, frame.len() as u64);
         let mut rest = frame;
+        // Nearly always the socket takes all of it, and nothing has to be timed or flushed.
+        if let Some(written) = self.stream().try_write(rest)? {
+            rest = &rest[written..];
+            if rest.is_empty() {
+                return Ok(());
+            }
+        }
         let limit = self.shared.config.write_timeout;
         while !rest.is_empty() {
             match timeout(limit, self.stream().write(rest)).await {

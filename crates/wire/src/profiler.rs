@@ -116,11 +116,11 @@ pub(crate) async fn ended(
     reply: &RawDocument,
 ) {
     let (database, collection) = target(message.body());
+    let took = operation.worked();
     // A name with a null byte is no collection's, and can't be a field's in the reply of `top`.
     if let Some(collection) = collection.filter(|name| !name.is_empty() && !name.contains('\0')) {
-        shared.usage.count(&mut client.used, database, collection, operation);
+        shared.usage.count(&mut client.used, database, collection, operation.command, took);
     }
-    let took = operation.worked();
     if (took.as_micros() as u64) < shared.profiler.attention_us.load(Ordering::Relaxed)
         || IGNORED.contains(&operation.command)
     {
@@ -142,7 +142,7 @@ pub(crate) async fn ended(
 
 /// The database and the collection that a command is about.
 pub(crate) fn target(body: &RawDocument) -> (&str, Option<&str>) {
-    let database = body.get_str("$db").unwrap_or("admin");
+    let database = engine::document::get(body, "$db").ok().flatten().and_then(|name| name.as_str()).unwrap_or("admin");
     let mut fields = body.iter();
     let first = fields.next().and_then(|field| field.ok());
     let collection = match first {

@@ -28,6 +28,20 @@ impl Stream {
         read_closed(tcp.ready(Interest::READABLE))
     }
 
+    /// Writes what the socket takes at once; none if that can't be told without waiting.
+    pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        let written = match self {
+            Stream::Tcp(stream) => stream.try_write(bytes),
+            Stream::Unix(stream) => stream.try_write(bytes),
+            Stream::Tls(_) => return Ok(None),
+        };
+        match written {
+            Ok(written) => Ok(Some(written)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Waits until a read may bring something, so that an idle connection needs no buffer. TLS can't tell: returns at once.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         match self {

@@ -59,6 +59,15 @@ impl Writer {
         }
     }
 
+    /// A named string field that is put together from parts.
+    pub(crate) fn put_joined(&mut self, key: &str, parts: &[&str]) {
+        self.key(0x02, key);
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        self.bytes.extend_from_slice(&(length as i32 + 1).to_le_bytes());
+        parts.iter().for_each(|part| self.bytes.extend_from_slice(part.as_bytes()));
+        self.bytes.push(0);
+    }
+
     /// All fields of `document`, as fields of the innermost open document.
     pub(crate) fn put_all(&mut self, document: &RawDocument) {
         let bytes = document.as_bytes();
@@ -237,8 +246,12 @@ mod tests {
         writer.end();
         writer.end();
         writer.begin("d");
+        writer.put_joined("ns", &["shop", ".", "orders"]);
         writer.end();
         let document = Document::try_from(writer.finish_document()).expect("valid");
-        assert_eq!(document, doc! { "a": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, { "x": "y" }], "d": {} });
+        assert_eq!(
+            document,
+            doc! { "a": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, { "x": "y" }], "d": { "ns": "shop.orders" } }
+        );
     }
 }

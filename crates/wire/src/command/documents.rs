@@ -255,7 +255,7 @@ pub(crate) fn write_batch_at(reply: &mut Writer, name: &str, batch: &Batch, at: 
     reply.put_some("atClusterTime", at);
     reply.put_some("postBatchResumeToken", batch.resume_token.as_ref());
     reply.put("id", batch.cursor);
-    reply.put("ns", batch.namespace.to_string().as_str());
+    reply.put_joined("ns", &[&batch.namespace.database, ".", &batch.namespace.collection]);
     reply.end();
     Ok(())
 }
