@@ -12,6 +12,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use wire::{Address, Config, Listen, Server};
 
+/// The allocator of the `sheaf` binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().expect("a folder"));

@@ -10,6 +10,10 @@ mod web;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
+/// It gives freed memory back to the system, also after a storm of large messages, where the C library's would keep it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Sheaf: a document database with the data model built in.
 #[derive(Parser)]
 #[command(name = "sheaf", version, about, propagate_version = true)]
