@@ -411,7 +411,8 @@ fn change_stream_option(
             "Only one type of resume option is allowed, but multiple were found: resumeAfter, startAfter or startAtOperationTime",
         )),
     };
-    if matches!(value, RawBsonRef::Null | RawBsonRef::Undefined) {
+    let is_flag = matches!(name, "allChangesForCluster" | "showExpandedEvents");
+    if !is_flag && matches!(value, RawBsonRef::Null | RawBsonRef::Undefined) {
         return Ok(());
     }
     match name {

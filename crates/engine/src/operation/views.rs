@@ -17,7 +17,10 @@ use std::collections::BTreeSet;
 pub(super) fn check_view(catalog: &Catalog, namespace: &Namespace, options: &RawDocument) -> Result<()> {
     let settings = Settings::parse(options)?;
     let Some(view) = &settings.view else { return Ok(()) };
-    Namespace::new(&namespace.database, &view.on)?;
+    if view.on.is_empty() || view.on.starts_with(['.', '$']) || view.on.contains('\0') {
+        let message = format!("Invalid namespace for 'viewOn': '{}.{}'", namespace.database, view.on);
+        return Err(Error::new(Code::INVALID_NAMESPACE, message));
+    }
     let mut level = reads(namespace, view, &settings)?;
     for _ in 0..MAX_VIEW_DEPTH {
         if level.contains(namespace) {

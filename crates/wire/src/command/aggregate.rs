@@ -160,7 +160,7 @@ const UNSTABLE: &[&str] = &[
 ];
 
 /// Stages that report on the server as it is, whatever has been written.
-const LOCAL_ONLY: &[&str] = &["$currentOp", "$listLocalSessions", "$planCacheStats"];
+const LOCAL_ONLY: &[&str] = &["$currentOp", "$listClusterCatalog", "$listLocalSessions", "$planCacheStats"];
 
 /// Refuses a first stage that the stable API or the read concern does not allow.
 fn check_first_stage(ctx: &Context<'_>, pipeline: &RawArray) -> Result<()> {

@@ -69,9 +69,7 @@ fn hello<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
 /// The user, as `database.name`, whose ways to log in are asked for.
 fn user_of_mechanisms(value: RawBsonRef<'_>) -> Result<String> {
     match value {
-        RawBsonRef::String(user) if user.split_once('.').is_some_and(|parts| !parts.0.is_empty()) => {
-            Ok(user.to_owned())
-        }
+        RawBsonRef::String(user) if user.contains('.') => Ok(user.to_owned()),
         RawBsonRef::String(_) => Err(Error::bad_value("UserName must contain a '.' separated database.user pair")),
         RawBsonRef::Document(user) => match (user.get_str("db"), user.get_str("user")) {
             (Ok(database), Ok(name)) => Ok(format!("{database}.{name}")),
