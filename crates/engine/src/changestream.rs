@@ -202,6 +202,8 @@ enum Place {
 struct Progress {
     token: Token,
     seat: Option<Arc<Seat>>,
+    /// Whether it was ended by an invalidate event.
+    ended: bool,
 }
 
 /// How far a stream is, shared with its cursor.
@@ -212,6 +214,11 @@ impl Reached {
     /// The token, as a document.
     pub(crate) fn document(&self) -> RawDocumentBuf {
         self.0.lock().token.to_document()
+    }
+
+    /// Whether an invalidate event has ended the stream.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.lock().ended
     }
 
     /// The seat at which the stream waits for events.
@@ -274,7 +281,7 @@ impl Inner {
         }
         let after = if token.event == WHOLE_RECORD { token.position } else { token.position.saturating_sub(1) };
         let reader = self.storage.read_log(after)?;
-        let last = Arc::new(Mutex::new(Progress { token, seat: None }));
+        let last = Arc::new(Mutex::new(Progress { token, seat: None, ended: false }));
         let stream = ChangeStream {
             engine: Arc::downgrade(self),
             interest: interest(&options, filters),
@@ -331,6 +338,7 @@ impl RowSource for ChangeStream {
                 return Ok(Some(Row::from(event)));
             }
             if self.ended {
+                self.last.lock().ended = true;
                 self.leave();
                 return Ok(None);
             }

@@ -196,7 +196,7 @@ impl Inner {
             context.block(|| cursor.fill(batch_size, context))?
         };
         let namespace = cursor.namespace.clone();
-        let over = single_batch || (ended && cursor.tailing == Tailing::No);
+        let over = single_batch || (ended && is_at_its_end(&cursor));
         let resume_token = cursor.reached.as_ref().map(Reached::document);
         let id = if over { 0 } else { self.cursors.keep(cursor, || (self.options.random)())? };
         Ok(Batch { cursor: id, namespace, documents, resume_token })
@@ -229,11 +229,11 @@ impl Inner {
                 return Err(error);
             }
         };
-        let over = ended && cursor.tailing == Tailing::No;
+        let over = ended && is_at_its_end(&cursor);
         if over {
             self.cursors.close(id);
         }
-        let wait = (cursor.tailing == Tailing::Await && documents.is_empty()).then(|| {
+        let wait = (cursor.tailing == Tailing::Await && documents.is_empty() && !over).then(|| {
             match cursor.reached.as_ref().and_then(Reached::seat) {
                 Some(seat) => Waiting::Event(SeatWait(seat)),
                 None => Waiting::Flush(self.storage.wait_beyond(seen)),
@@ -247,6 +247,11 @@ impl Inner {
         };
         Ok((batch, wait))
     }
+}
+
+/// Whether a cursor whose rows have ended gets no more: one that tails goes on, unless what it tails is gone.
+fn is_at_its_end(cursor: &Cursor) -> bool {
+    cursor.tailing == Tailing::No || cursor.reached.as_ref().is_some_and(Reached::is_over)
 }
 
 fn check_owner(cursor: &Cursor, context: &Context, id: i64, namespace: &Namespace) -> Result<()> {

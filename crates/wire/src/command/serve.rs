@@ -105,10 +105,7 @@ fn labelled(mut error: Error, ending: &Ending) -> Error {
     if ending.retryable && is_retryable {
         error = error.with_label("RetryableWriteError");
     }
-    let is_transient = match ending.ends_transaction {
-        true => error.code == Code::NO_SUCH_TRANSACTION,
-        false => is_retryable || TRANSIENT.contains(&error.code),
-    };
+    let is_transient = TRANSIENT.contains(&error.code) || is_retryable && !ending.ends_transaction;
     if ending.in_transaction && is_transient && !error.labels().contains(&"TransientTransactionError") {
         error = error.with_label("TransientTransactionError");
     }
@@ -137,6 +134,7 @@ const TRANSIENT: &[Code] = &[
     Code::SNAPSHOT_TOO_OLD,
     Code::SNAPSHOT_UNAVAILABLE,
     Code::NO_SUCH_TRANSACTION,
+    Code::PREPARED_TRANSACTION_IN_PROGRESS,
 ];
 
 /// Errors after which a retryable write is worth another try.
@@ -181,10 +179,10 @@ async fn run(
     let command = super::find(called)?;
     ending.secret = UNCOMPRESSED.contains(&command.name);
     let generic = Generic::parse(message, command)?;
-    ending.retryable =
-        generic.transaction_number.is_some() && (command.retryable || command.name.ends_with("Transaction"));
     ending.in_transaction = generic.in_transaction;
     ending.ends_transaction = command.name.ends_with("Transaction");
+    ending.retryable = generic.transaction_number.is_some()
+        && (ending.ends_transaction || command.retryable && !generic.in_transaction);
     ending.write_concern = generic.write_concern.clone();
     count_operation(shared, command);
     if let Some(points) = &shared.fail_points {
