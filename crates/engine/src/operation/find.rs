@@ -2,6 +2,7 @@
 
 use super::read::{Query, no_rows};
 use super::reading::{Reading, ViewCell};
+use super::scan::{only_id, stored_document};
 use crate::changestream::Reached;
 use crate::context::Context;
 use crate::cursor::{Batch, Cursor, CursorInfo, DEFAULT_FIRST_BATCH, Tailing};
@@ -67,6 +68,9 @@ impl Engine {
     /// # Errors
     /// An invalid query, a failing storage, an interruption.
     pub fn find(&self, context: &Context, find: &Find) -> Result<Batch> {
+        if let Some(batch) = self.inner.find_by_id(context, find)? {
+            return Ok(batch);
+        }
         let reading = self.inner.reading(context)?;
         let rows = self.inner.find_rows(context, find, &reading)?;
         self.inner.first_batch(context, find, rows, reading.cell)
@@ -141,6 +145,27 @@ impl Engine {
 }
 
 impl Inner {
+    /// The only batch of a find that says nothing but one `_id`, read from what is published: what most finds are, so it makes
+    /// neither a plan nor a cursor.
+    fn find_by_id(&self, context: &Context, find: &Find) -> Result<Option<Batch>> {
+        let is_whole = find.single_batch || find.batch_size.is_none_or(|size| size > 1);
+        if !is_whole || context.transaction().is_some() || context.snapshot.is_some() {
+            return Ok(None);
+        }
+        let state = self.state();
+        let Some(collection) = state.catalog.get(&find.namespace) else { return Ok(None) };
+        let Some(id) = only_id(find, collection).filter(|_| !collection.is_view()) else { return Ok(None) };
+        context.check()?;
+        let stored = stored_document(&state.snapshot, collection, id)?;
+        context.monitor.note_point_read(stored.is_some());
+        Ok(Some(Batch {
+            cursor: 0,
+            namespace: find.namespace.clone(),
+            documents: stored.into_iter().map(|(_, document)| document).collect(),
+            resume_token: None,
+        }))
+    }
+
     fn find_rows(self: &Arc<Inner>, context: &Context, find: &Find, reading: &Reading) -> Result<Rows> {
         let collection = reading.catalog.get(&find.namespace);
         if collection.is_some_and(|collection| collection.is_view()) {
