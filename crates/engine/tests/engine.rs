@@ -5,7 +5,8 @@
 use bson::{RawBsonRef, RawDocumentBuf, rawdoc};
 use engine::hook::{DocumentWrite, HookScope, WriteHook};
 use engine::operation::{
-    Count, Delete, DeleteStatement, Find, FindAndModify, Insert, Modification, Query, Update, UpdateStatement,
+    Aggregate, Count, Delete, DeleteStatement, Find, FindAndModify, Insert, Modification, Query, Update,
+    UpdateStatement,
 };
 use engine::{Code, Context, Engine, Namespace, Options, SessionContext};
 use std::sync::Arc;
@@ -258,4 +259,29 @@ fn a_statement_sees_what_earlier_statements_of_its_command_wrote() {
     let reply = engine.update(&context, &command).unwrap().wait().unwrap();
     assert_eq!((reply.n, reply.n_modified), (5, 4));
     assert_eq!(find(&engine, &context, rawdoc! { "_id": 3 }), [rawdoc! { "_id": 3, "n": 3, "all": 1, "seen": true }]);
+}
+
+#[test]
+fn a_change_stream_is_closed_with_the_invalidate_event() {
+    let (engine, context) = (memory(), Context::default());
+    insert(&engine, &context, vec![rawdoc! { "_id": 1 }]);
+    let mut pipeline = bson::RawArrayBuf::new();
+    pipeline.push(rawdoc! { "$changeStream": {} });
+    for whole_database in [false, true] {
+        let collection = if whole_database { String::new() } else { "items".to_owned() };
+        let watched = Namespace { collection, ..namespace() };
+        let stream = engine.aggregate(&context, &Aggregate::new(watched, pipeline.clone())).unwrap();
+        assert_ne!(stream.cursor, 0);
+        insert(&engine, &context, vec![rawdoc! { "_id": 2 + i32::from(whole_database) }]);
+        match whole_database {
+            true => drop(engine.drop_database(&context, "shop").unwrap().wait().unwrap()),
+            false => drop(engine.drop_collection(&context, &namespace()).unwrap().wait().unwrap()),
+        }
+        let batch = engine.get_more(&context, stream.cursor, &stream.namespace, None, None).unwrap();
+        let last = RawDocumentBuf::from_bytes(batch.documents.last().unwrap().to_vec()).unwrap();
+        assert_eq!(last.get_str("operationType").unwrap(), "invalidate");
+        assert_eq!(batch.cursor, 0, "whole database: {whole_database}");
+        let gone = engine.get_more(&context, stream.cursor, &stream.namespace, None, None);
+        assert_eq!(gone.unwrap_err().code, Code::CURSOR_NOT_FOUND);
+    }
 }
