@@ -35,7 +35,7 @@ impl Random {
     /// One of the seeds with a few bytes changed, gone, doubled or put in.
     fn damaged(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
         let mut bytes = seeds[self.below(seeds.len())].clone();
-        for _ in 0..=self.below(4) {
+        for _ in 0..self.below(4) {
             let at = self.below(bytes.len());
             match self.below(8) {
                 0..5 if !bytes.is_empty() => bytes[at] = self.next() as u8,
@@ -93,7 +93,7 @@ fn frames_are_refused_or_read() {
 
 #[test]
 fn documents_are_refused_or_stored() {
-    let seed = bson::rawdoc! { "_id": 1, "a": [1, 2.5, { "b": "x" }], "b": true, "c": bson::DateTime::from_millis(5) };
+    let seed = bson::rawdoc! { "_id": 77, "a": [1, 2.5, { "b": "x" }], "b": true, "c": bson::DateTime::from_millis(5) };
     run("bson", 1, hostile::bson, |random| random.damaged(&[seed.as_bytes().to_vec()]));
 }
 
