@@ -70,7 +70,7 @@ impl Network {
         Ok(found)
     }
 
-    /// How many are in a circle of a user and of each of some others.
+    /// How many are in a circle of a user and of each of some others; none with whoever does not exist.
     ///
     /// # Errors
     /// [`Error::Invalid`] for too many users.
@@ -92,7 +92,10 @@ impl Network {
     }
 
     async fn circle_size(&self, circle: Circle, user: Id) -> Result<i64> {
-        let profile = self.profile(user).await?;
+        let profile = match self.profile(user).await {
+            Err(Error::UnknownUser(_)) => return Ok(0),
+            profile => profile?,
+        };
         Ok(match circle {
             Circle::Friends => profile.friend_count,
             Circle::Following => profile.following_count,

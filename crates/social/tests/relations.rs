@@ -208,8 +208,8 @@ async fn common_friends_and_friends_of_friends() {
         let mut common = network.mutual(Circle::Friends, a, d).await.unwrap();
         common.sort_unstable();
         assert_eq!(common, [b, c]);
-        let counts = network.mutual_counts(Circle::Friends, a, &[b, d, e]).await.unwrap();
-        assert_eq!((counts[&b], counts[&d], counts[&e]), (0, 2, 1));
+        let counts = network.mutual_counts(Circle::Friends, a, &[b, d, e, Id::new()]).await.unwrap();
+        assert_eq!((counts[&b], counts[&d], counts[&e], counts.len()), (0, 2, 1, 4));
         let suggested = network.friends_of_friends(a, 10).await.unwrap();
         let suggested: Vec<_> = suggested.iter().map(|one| (one.user.id, one.common)).collect();
         assert_eq!(suggested, [(d, 2), (e, 1)]);
