@@ -82,7 +82,9 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         }
         let body = ctx.body();
         let changes = body.iter().filter_map(|field| field.ok()).any(|(key, _)| OPTIONS.contains(&key.as_str()));
+        // A call that changes nothing is an event all the same.
         if changes
+            || arguments.index.is_none()
             || arguments.timeseries.is_some()
             || arguments.capped_size.is_some()
             || arguments.capped_max.is_some()
