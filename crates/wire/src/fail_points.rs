@@ -75,6 +75,8 @@ pub(crate) struct Hit {
     pub(crate) closes: bool,
     /// Whether the command runs before that.
     pub(crate) runs: bool,
+    /// Whether it is `getMore`'s own: its error comes from the cursor, not from before the command.
+    pub(crate) of_cursor: bool,
     /// What the command fails with.
     pub(crate) error: Option<Error>,
     /// The labels that the reply gets, in place of those that it would have.
@@ -125,7 +127,7 @@ impl FailPoints {
             };
             let of_application = point.data.get_str("appName").map_or(true, |wanted| application == Some(wanted));
             if fits && of_application && point.enter() {
-                return Some(hit(&point.data));
+                return Some(Hit { of_cursor: *name == "failGetMoreAfterCursorCheckout", ..hit(&point.data) });
             }
         }
         None
@@ -208,6 +210,7 @@ fn hit(data: &RawDocument) -> Hit {
         block: block.map(Duration::from_millis),
         closes: flag("closeConnection"),
         runs: false,
+        of_cursor: false,
         error,
         labels,
         write_concern_error: data.get_document("writeConcernError").ok().map(ToOwned::to_owned),

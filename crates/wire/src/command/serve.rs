@@ -92,6 +92,8 @@ struct Ending {
     /// Part of a transaction; and whether it ends it.
     in_transaction: bool,
     ends_transaction: bool,
+    /// A `getMore`, perhaps of a change stream.
+    reads_on: bool,
     /// A fault on purpose.
     fault: Option<Hit>,
 }
@@ -104,6 +106,14 @@ fn labelled(mut error: Error, ending: &Ending) -> Error {
     let is_retryable = RETRYABLE.contains(&error.code);
     if ending.retryable && is_retryable {
         error = error.with_label("RetryableWriteError");
+    }
+    // Whoever reads another cursor does not look at this label.
+    let of_cursor = ending.reads_on && ending.fault.as_ref().is_none_or(|fault| fault.of_cursor);
+    if of_cursor && RESUMABLE.contains(&error.code) {
+        error = error.with_label("ResumableChangeStreamError");
+    }
+    if error.code == Code::CHANGE_STREAM_FATAL_ERROR {
+        error = error.with_label("NonResumableChangeStreamError");
     }
     let is_transient = TRANSIENT.contains(&error.code) || is_retryable && !ending.ends_transaction;
     if ending.in_transaction && is_transient && !error.labels().contains(&"TransientTransactionError") {
@@ -135,6 +145,28 @@ const TRANSIENT: &[Code] = &[
     Code::SNAPSHOT_UNAVAILABLE,
     Code::NO_SUCH_TRANSACTION,
     Code::PREPARED_TRANSACTION_IN_PROGRESS,
+];
+
+/// Errors after which a change stream is worth being resumed; those of
+/// <https://github.com/mongodb/specifications/blob/master/source/change-streams/change-streams.md>, "Resumable Error".
+const RESUMABLE: &[Code] = &[
+    Code::HOST_UNREACHABLE,
+    Code::HOST_NOT_FOUND,
+    Code(63), // StaleShardVersion
+    Code::NETWORK_TIMEOUT,
+    Code::SHUTDOWN_IN_PROGRESS,
+    Code::FAILED_TO_SATISFY_READ_PREFERENCE,
+    Code(150), // StaleEpoch
+    Code::PRIMARY_STEPPED_DOWN,
+    Code(234), // RetryChangeStream
+    Code::EXCEEDED_TIME_LIMIT,
+    Code::SOCKET_EXCEPTION,
+    Code::NOT_WRITABLE_PRIMARY,
+    Code::INTERRUPTED_AT_SHUTDOWN,
+    Code::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
+    Code::STALE_CONFIG,
+    Code::NOT_PRIMARY_NO_SECONDARY_OK,
+    Code::NOT_PRIMARY_OR_SECONDARY,
 ];
 
 /// Errors after which a retryable write is worth another try.
@@ -180,6 +212,7 @@ async fn run(
     ending.secret = UNCOMPRESSED.contains(&command.name);
     let generic = Generic::parse(message, command)?;
     ending.in_transaction = generic.in_transaction;
+    ending.reads_on = command.name == "getMore";
     ending.ends_transaction = command.name.ends_with("Transaction");
     ending.retryable = generic.transaction_number.is_some()
         && (ending.ends_transaction || command.retryable && !generic.in_transaction);
