@@ -383,11 +383,15 @@ async fn claim(unit: &mut Unit<'_>, id: &str) -> Result<Option<WebhookCall>> {
         edited.insert("why", "the endpoint is gone");
         return Ok(None);
     }
+    let Some(secret) = endpoint.get_binary_generic("secret").ok().filter(|secret| !secret.is_empty()) else {
+        over(edited, "failed", now);
+        edited.insert("why", "the endpoint has no secret to sign with; add it anew");
+        return Ok(None);
+    };
     edited.insert("due", now.plus(CLAIM));
     edited.insert("attempts", delivery.long("attempts") + 1);
-    let secret = endpoint.get_binary_generic("secret").cloned().unwrap_or_default();
     let body = delivery.text("body").as_bytes().to_vec();
-    let signed = Signed::sign(&secret, delivery.text("message"), now, body);
+    let signed = Signed::sign(secret, delivery.text("message"), now, body);
     Ok(Some(WebhookCall { delivery: id.to_owned(), url: endpoint.text("url").to_owned(), signed }))
 }
 
