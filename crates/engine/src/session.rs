@@ -10,7 +10,7 @@ use crate::database::{Inner, Written};
 use crate::error::{Code, Error, Result};
 use crate::event::Note;
 use crate::keyspace;
-use crate::statement::{CommittedWrite, Delta, Latest, Outcome, Statement, write_conflict};
+use crate::statement::{BLOCKED, CommittedWrite, Delta, Latest, Outcome, Statement, write_conflict};
 use crate::storage::{Layer, Overlaid, Ticket, View};
 use bson::{RawDocument, RawDocumentBuf};
 use bytes::Bytes;
@@ -354,8 +354,12 @@ impl Inner {
 
     /// The recorded result of a retryable statement, if it was executed before.
     ///
+    /// The caller holds the writer lock, and a transaction's statements and its commit take that lock while they hold their
+    /// session: so the session is not waited for here.
+    ///
     /// # Errors
-    /// `TransactionTooOld` (225) when the session has gone on to a later number.
+    /// `TransactionTooOld` (225) when the session has gone on to a later number; [`BLOCKED`] while another operation of the
+    /// session is at work.
     pub(crate) fn recorded(
         &self,
         view: &dyn View,
@@ -365,7 +369,9 @@ impl Inner {
     ) -> Result<Option<RawDocumentBuf>> {
         let state = self.sessions.get(session.id)?;
         {
-            let mut state = state.lock();
+            let Some(mut state) = state.try_lock() else {
+                return Err(Error::new(BLOCKED, "another operation of the session is at work"));
+            };
             state.last_use = Instant::now();
             if number < state.number {
                 return Err(too_old(number, state.number));

@@ -174,6 +174,45 @@ fn a_retried_write_is_done_once_and_answers_the_same() {
     }
 }
 
+#[test]
+fn a_retryable_write_beside_a_transaction_of_its_own_session_does_not_stop_the_engine() {
+    let engine = memory();
+    insert(&engine, &Context::default(), vec![rawdoc! { "_id": "one", "n": 0 }]);
+    let (number, (done, all_done)) = (Arc::new(AtomicU64::new(1)), std::sync::mpsc::channel());
+    let next = move || number.fetch_add(1, Ordering::Relaxed) as i64;
+    let allowed = [Code::TRANSACTION_TOO_OLD, Code::NO_SUCH_TRANSACTION, Code::WRITE_CONFLICT];
+    for writes_alone in [true, false] {
+        let (engine, next, done) = (engine.clone(), next.clone(), done.clone());
+        std::thread::spawn(move || {
+            for _ in 0..2_000 {
+                let number = next();
+                let mut context = transaction(7, number, !writes_alone);
+                if let (true, Some(session)) = (writes_alone, &mut context.session) {
+                    session.in_transaction = false;
+                }
+                let written =
+                    engine.update(&context, &update(rawdoc! { "_id": "one" }, rawdoc! { "$inc": { "n": 1 } }));
+                let outcome = match written.and_then(|written| written.wait()) {
+                    Ok(reply) if reply.errors.is_empty() && !writes_alone => {
+                        engine.commit_transaction(&transaction(7, number, false)).map(drop)
+                    }
+                    Ok(reply) => reply.errors.into_iter().next().map_or(Ok(()), |failed| Err(failed.error)),
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = outcome {
+                    assert!(allowed.contains(&error.code), "{error:?}");
+                }
+            }
+            done.send(()).unwrap();
+        });
+    }
+    for _ in 0..2 {
+        all_done
+            .recv_timeout(std::time::Duration::from_secs(120))
+            .expect("neither thread waits for the other for ever");
+    }
+}
+
 /// Counts a collection's documents in `shop.counts`.
 struct Counter;
 
