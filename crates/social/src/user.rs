@@ -187,7 +187,9 @@ impl Network {
         if self.kept() {
             return Ok(());
         }
-        let note = doc! { "$inc": { "turn": 1 } };
+        // A turn never comes again: a count would start anew with the next note, and a worker that still has the turn of an
+        // earlier note would take this one away.
+        let note = doc! { "$set": { "turn": Id::new() } };
         let upsert = Update { upsert: true, ..Update::default() };
         self.collection(RENAMES).update_one(doc! { "_id": id }, note, upsert, session).await?;
         Ok(())
