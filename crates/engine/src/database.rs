@@ -411,7 +411,7 @@ impl Inner {
         }
         let mut writes = outcome.writes.into_vec();
         for (collection, delta) in &outcome.deltas {
-            writes.push(self.new_totals(writer, *collection, *delta)?);
+            writes.extend(self.new_totals(writer, *collection, *delta)?);
         }
         let clock_time = (((self.options.clock)().max(0) as u64 / 1000) << 32) | 1;
         let time = clock_time.max(self.last_time.load(Ordering::Acquire) + 1);
@@ -430,15 +430,20 @@ impl Inner {
         Ok(ticket)
     }
 
-    fn new_totals(&self, view: &dyn View, collection: u32, delta: Delta) -> Result<(Bytes, Option<Bytes>)> {
+    /// A collection's totals as they are to be stored, if they change.
+    fn new_totals(&self, view: &dyn View, collection: u32, delta: Delta) -> Result<Option<(Bytes, Option<Bytes>)>> {
         let totals = self.totals(view, collection)?;
+        let grows = delta.count != 0 || delta.size_bytes != 0 || delta.buckets != 0;
+        if !grows && delta.largest_bytes <= totals.largest_bytes {
+            return Ok(None);
+        }
         let mut value = Vec::with_capacity(32);
         value.extend_from_slice(&(totals.count + delta.count).to_le_bytes());
         value.extend_from_slice(&(totals.size_bytes + delta.size_bytes).to_le_bytes());
         value.extend_from_slice(&(totals.buckets + delta.buckets).to_le_bytes());
         value.extend_from_slice(&totals.largest_bytes.max(delta.largest_bytes).to_le_bytes());
         self.watch_size(collection, totals.largest_bytes, delta.largest_bytes);
-        Ok((totals_key(collection), Some(value.into())))
+        Ok(Some((totals_key(collection), Some(value.into()))))
     }
 
     /// How many documents a collection holds in a view, and their bytes.

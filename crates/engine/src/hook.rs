@@ -60,6 +60,9 @@ pub trait WriteHook: Send + Sync {
     fn before_write(&self, write: DocumentWrite<'_>, scope: &mut dyn HookScope) -> Result<Option<RawDocumentBuf>>;
 }
 
+/// Makes another document of a stored one, with the same `_id`; `None` leaves it as it is.
+pub type Changing<'c> = dyn FnMut(&RawDocument, &dyn HookScope) -> Result<Option<RawDocumentBuf>> + 'c;
+
 /// What a hook may do besides refusing.
 pub trait HookScope {
     /// The document with that `_id`, as the statement sees it.
@@ -97,6 +100,13 @@ pub trait HookScope {
     /// # Errors
     /// As [`HookScope::insert`].
     fn replace(&mut self, namespace: &Namespace, document: RawDocumentBuf) -> Result<bool>;
+
+    /// Puts what `change` makes of the document with that `_id` in its place, if it makes anything of it; false when there
+    /// is no such document. It is found and read once.
+    ///
+    /// # Errors
+    /// As [`HookScope::insert`], and those of `change`.
+    fn change(&mut self, namespace: &Namespace, id: RawBsonRef<'_>, change: &mut Changing<'_>) -> Result<bool>;
 
     /// Deletes the document with that `_id`; false when there is none.
     ///

@@ -2,7 +2,7 @@
 
 use super::{Statement, UpdateKind, id_of};
 use crate::error::Result;
-use crate::hook::{HookScope, MAX_HOOK_WRITES};
+use crate::hook::{Changing, HookScope, MAX_HOOK_WRITES};
 use crate::keyspace;
 use crate::namespace::Namespace;
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
@@ -46,6 +46,18 @@ impl HookScope for Statement<'_> {
         self.count_hook_write()?;
         let before = RawDocument::from_bytes(&before)?;
         Statement::update(self, &collection, &record_key, before, document, UpdateKind::Update)?;
+        Ok(true)
+    }
+
+    fn change(&mut self, namespace: &Namespace, id: RawBsonRef<'_>, change: &mut Changing<'_>) -> Result<bool> {
+        let Some(collection) = self.catalog.get(namespace).cloned() else { return Ok(false) };
+        let Some(record_key) = self.find_id(&collection, id)? else { return Ok(false) };
+        let Some(before) = self.read(&collection, &record_key)? else { return Ok(false) };
+        let before = RawDocument::from_bytes(&before)?;
+        if let Some(after) = change(before, self)? {
+            self.count_hook_write()?;
+            Statement::update(self, &collection, &record_key, before, after, UpdateKind::Update)?;
+        }
         Ok(true)
     }
 

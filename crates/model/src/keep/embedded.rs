@@ -12,13 +12,14 @@
 //!   the transaction plus what the effects of its other writes have made of it already.
 
 use super::active::LAYER;
-use super::effect::{Change, Effect, Extreme, Fill, Mirror, Newest, Referrers, Spread};
+use super::effect::{Change, Effect, Fill, Mirror, Referrers, Spread};
+use super::image::{Image, fill_tree};
 use super::lagging::release;
 use super::service::Wake;
-use super::value::{at, copy_values, document, get, id_at, owned, set, tree};
-use super::{BACKFILL, Keeper, KeptRule, LAGGING, PENDING, REPAIRS, REVERSE, compile, fills, newest, others};
+use super::value::{at, copy_values, document, id_at, owned, tree};
+use super::{BACKFILL, Keeper, KeptRule, LAGGING, REPAIRS, REVERSE, compile, fills, newest, others};
 use crate::language::reference::OnDelete;
-use bson::{Bson, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf, doc};
 use engine::document::Number;
 use engine::hook::{DocumentWrite, HookScope, WriteHook};
 use engine::{Code, Error, Namespace, Result};
@@ -126,8 +127,7 @@ impl Run<'_, '_> {
             Some(after) => self.own(after, at_commit, scope)?,
             None => None,
         };
-        let image = after.as_ref().map(compile::raw).transpose()?;
-        let image = image.as_deref().or(self.write.after);
+        let image = after.as_deref().or(self.write.after);
         let mut effects = self.others(self.write.before, image, self.write.by_hook, scope)?;
         for round in 0.. {
             let frame = self.carry_out(effects, scope)?;
@@ -140,19 +140,12 @@ impl Run<'_, '_> {
             }
             let before = match after.take() {
                 Some(after) => after,
-                None => document(self.write.after.expect("checked above"))?,
+                None => self.write.after.expect("checked above").to_owned(),
             };
-            let mut changed = before.clone();
-            for change in &frame.changes {
-                self.hook.change(&mut changed, &self.id, change, scope)?;
-            }
-            for copied in &frame.copies {
-                copy_values(&mut changed, &copied.spread, &copied.source, &copied.values)?;
-            }
+            let changed = self.changed(&before, &frame, scope)?;
             // At a commit, the write of the difference has the effects.
-            let same = changed == before || at_commit;
-            let (old, new) = (compile::raw(&before)?, compile::raw(&changed)?);
-            after = Some(changed);
+            let same = changed.as_bytes() == before.as_bytes() || at_commit;
+            let changed = after.insert(changed);
             if same {
                 break;
             }
@@ -160,11 +153,10 @@ impl Run<'_, '_> {
                 let message = format!("the effects of a write in {namespace} change its own document without end");
                 return Err(Error::new(Code::ILLEGAL_OPERATION, message));
             }
-            effects = self.others(Some(&old), Some(&new), true, scope)?;
+            effects = self.others(Some(&before), Some(changed), true, scope)?;
         }
-        let Some(mut after) = after else { return Ok(None) };
-        self.follow(&mut after, scope)?;
-        let after = compile::raw(&after)?;
+        let Some(after) = after else { return Ok(None) };
+        let after = self.follow(after, scope)?;
         match &self.stored {
             // The state holds another image than this write's: the difference must be made to that one.
             Some(stored) if at_commit => {
@@ -177,25 +169,37 @@ impl Run<'_, '_> {
         }
     }
 
+    /// The image with what its own effects want of it.
+    fn changed(&self, before: &RawDocument, frame: &Frame, scope: &mut dyn HookScope) -> Result<RawDocumentBuf> {
+        let mut changed = document(before)?;
+        for change in &frame.changes {
+            self.hook.change(&mut changed, &self.id, change, scope)?;
+        }
+        for copied in &frame.copies {
+            copy_values(&mut changed, &copied.spread, &copied.source, &copied.values)?;
+        }
+        compile::raw(&changed)
+    }
+
     /// At a commit, other writes' effects may have changed the stored copies already: this image must not undo them.
-    fn follow(&self, after: &mut Document, scope: &dyn HookScope) -> Result<()> {
-        let (Some(before), false) = (self.write.before, self.write.by_hook) else { return Ok(()) };
+    fn follow(&self, image: RawDocumentBuf, scope: &dyn HookScope) -> Result<RawDocumentBuf> {
+        let (Some(before), false) = (self.write.before, self.write.by_hook) else { return Ok(image) };
         let namespace = self.write.namespace;
         let mut live = self.hook.keeper.live_copies(&namespace.collection).peekable();
         if live.peek().is_none() {
-            return Ok(());
+            return Ok(image);
         }
         let stored = scope.get(namespace, self.id.as_raw_bson_ref())?;
         if stored.is_none_or(|stored| stored.as_bytes() == before.as_bytes()) {
-            return Ok(());
+            return Ok(image);
         }
-        let image = compile::raw(after)?;
+        let mut after = document(&image)?;
         for copy in live {
             for fill in fills(copy, &image)? {
-                self.hook.fill(after, &fill, scope)?;
+                self.hook.fill(&mut after, &fill, scope)?;
             }
         }
-        Ok(())
+        compile::raw(&after)
     }
 
     /// What a change of the document causes in others.
@@ -215,6 +219,9 @@ impl Run<'_, '_> {
     fn carry_out(&self, effects: Vec<Effect>, scope: &mut dyn HookScope) -> Result<Frame> {
         let namespace = self.write.namespace.clone();
         let frame = Frame { namespace, id: self.id.clone(), changes: Vec::new(), copies: Vec::new() };
+        if effects.is_empty() {
+            return Ok(frame);
+        }
         FRAMES.with_borrow_mut(|frames| frames.push(frame));
         let done = self.hook.carry_out(effects, scope);
         let frame = FRAMES.with_borrow_mut(Vec::pop).expect("the frame that was pushed");
@@ -237,7 +244,7 @@ impl Run<'_, '_> {
     }
 
     /// The document as it will be stored, if it differs from what the writer sent.
-    fn own(&self, after: &RawDocument, at_commit: bool, scope: &mut dyn HookScope) -> Result<Option<Document>> {
+    fn own(&self, after: &RawDocument, at_commit: bool, scope: &mut dyn HookScope) -> Result<Option<RawDocumentBuf>> {
         let write = &self.write;
         let keeper = &self.hook.keeper;
         let effects = keeper.own(&write.namespace.collection, write.before, Some(after), write.by_hook, scope.now())?;
@@ -245,15 +252,30 @@ impl Run<'_, '_> {
         if effects.is_empty() && !keeps {
             return Ok(None);
         }
-        let mut changed = document(after)?;
+        let mut changed = Image::of(after);
+        // Several copies of one source read it once.
+        let mut source: Option<(Fill, Option<RawDocumentBuf>)> = None;
         for effect in effects {
             match effect {
                 Effect::Refuse { declaration, message } => return Err(refusal(&declaration, message)),
-                Effect::Set { place, value } => set(&mut changed, &place, value.map(tree).transpose()?),
-                Effect::Fill(fill) => self.hook.fill(&mut changed, &fill, scope)?,
+                Effect::Set { place, value } => changed.set(&place, value)?,
+                Effect::Fill(fill) => {
+                    let known = |(other, _): &(Fill, _)| other.source == fill.source && other.id == fill.id;
+                    let (_, found) = match source.take().filter(known) {
+                        Some(known) => source.insert(known),
+                        None => {
+                            let namespace = self.hook.namespace(&fill.source)?;
+                            let found = scope.get(&namespace, fill.id.as_raw_bson_ref())?;
+                            source.insert((fill.clone(), found))
+                        }
+                    };
+                    if let Some(found) = found {
+                        changed.fill(&fill, found)?;
+                    }
+                }
                 Effect::Apart { rule, id, fields } => self.hook.put_apart(&rule, &id, fields.as_deref(), scope)?,
                 Effect::Line { rule, item, quantity } => {
-                    self.hook.fill_line(&mut changed, &rule, &item, quantity, scope)?
+                    self.hook.fill_line(changed.tree()?, &rule, &item, quantity, scope)?
                 }
                 other => return Err(Error::internal(format!("not an effect on the document itself: {other:?}"))),
             }
@@ -261,13 +283,13 @@ impl Run<'_, '_> {
         if keeps {
             self.keep(&mut changed, after, at_commit, scope)?;
         }
-        Ok(Some(changed))
+        Ok(Some(changed.into_bytes()?))
     }
 
     /// Gives the kept fields their values, whatever the writer sent.
     fn keep(
         &self,
-        changed: &mut Document,
+        changed: &mut Image<'_>,
         after: &RawDocument,
         at_commit: bool,
         scope: &mut dyn HookScope,
@@ -275,8 +297,8 @@ impl Run<'_, '_> {
         let before = self.write.before;
         for kept in self.hook.keeper.kept(&self.write.namespace.collection) {
             let field = &kept.field;
-            let in_image = |image: Option<&RawDocument>| -> Result<Option<Bson>> {
-                image.map(|image| owned(image, field)).transpose()?.flatten().map(tree).transpose()
+            let in_image = |image: Option<&RawDocument>| -> Result<Option<RawBson>> {
+                Ok(image.map(|image| owned(image, field)).transpose()?.flatten())
             };
             let (stored, sent, old) = (in_image(self.stored.as_deref())?, in_image(Some(after))?, in_image(before)?);
             let pending = match before {
@@ -286,29 +308,22 @@ impl Run<'_, '_> {
             match &kept.rule {
                 KeptRule::Number => {
                     let base = match before {
-                        Some(_) => newest::number(old.as_ref())?,
+                        Some(_) => newest::number_in(old.as_ref()),
                         None => pending.flatten().unwrap_or(Number::Int64(0)),
                     };
                     let mut value = base;
                     if at_commit {
-                        let (stored, sent) = (newest::number(stored.as_ref())?, newest::number(sent.as_ref())?);
+                        let (stored, sent) = (newest::number_in(stored.as_ref()), newest::number_in(sent.as_ref()));
                         value = others::add(base, others::subtract(stored, sent, field)?, field)?;
                     }
-                    changed.insert(field.clone(), tree(value.into())?);
+                    changed.set_field(field, Some(value.into()))?;
                 }
                 rule => {
-                    let value = if at_commit { stored } else { old };
-                    match value {
-                        Some(value) => {
-                            changed.insert(field.clone(), value);
-                        }
-                        None => {
-                            changed.remove(field);
-                        }
-                    }
                     // A replacement inside a transaction has lost it; what it was then is no help, what is there now is.
                     let lost = at_commit && before.is_some() && sent.is_none();
+                    changed.set_field(field, if at_commit { stored } else { old })?;
                     if pending.is_some() || lost {
+                        let changed = changed.tree()?;
                         match rule {
                             KeptRule::Extreme(rule) => {
                                 self.hook.look_up_extreme(changed, &self.id, rule, None, scope)?
@@ -330,7 +345,7 @@ impl Run<'_, '_> {
         for kept in self.hook.keeper.kept(collection) {
             let amount = match &kept.rule {
                 KeptRule::Number => {
-                    let mut amount = newest::number(owned(before, &kept.field)?.map(tree).transpose()?.as_ref())?;
+                    let mut amount = newest::number_in(owned(before, &kept.field)?.as_ref());
                     for change in changes {
                         if let Change::Add { field, amount: more } = change
                             && *field == kept.field
@@ -413,124 +428,18 @@ impl ModelHook {
                 frame.changes.extend(changes.take().into_iter().flatten());
             }
         });
-        let Some(changes) = changes else { return Ok(()) };
-        let Some(stored) = scope.get(&namespace, id.as_raw_bson_ref())? else {
-            for change in changes {
-                let (field, amount) = match &change {
-                    Change::Add { field, amount } => (field, Some(*amount)),
-                    Change::Extreme { rule, .. } => (&rule.field, None),
-                    Change::Newest { rule, .. } => (&rule.field, None),
-                };
-                self.refuse_unknown_item(collection, field, amount)?;
-                self.add_pending(collection, field, id, amount, scope)?;
-            }
-            return Ok(());
-        };
-        let mut parent = document(&stored)?;
-        for change in &changes {
-            self.change(&mut parent, id, change, scope)?;
+        match changes {
+            Some(changes) => self.change_parent(&namespace, id, &changes, scope),
+            None => Ok(()),
         }
-        let parent = compile::raw(&parent)?;
-        if parent.as_bytes() != stored.as_bytes() {
-            scope.replace(&namespace, parent)?;
-        }
-        Ok(())
-    }
-
-    /// Applies one change to a parent's image.
-    fn change(&self, parent: &mut Document, id: &RawBson, change: &Change, scope: &mut dyn HookScope) -> Result<()> {
-        match change {
-            Change::Add { field, amount } => newest::add(parent, field, *amount),
-            Change::Extreme { rule, gone, came, child } => {
-                if newest::extreme(parent, rule, gone.as_ref(), came.as_ref())? {
-                    self.look_up_extreme(parent, id, rule, Some((child, came.as_ref())), scope)?;
-                }
-                Ok(())
-            }
-            Change::Newest { rule, child, came } => {
-                if newest::newest(parent, rule, child, came.as_ref())? {
-                    self.look_up_newest(parent, id, rule, Some((child, came.as_ref())), scope)?;
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// The extreme among the children as stored, but for one that is being written.
-    pub(super) fn look_up_extreme(
-        &self,
-        parent: &mut Document,
-        id: &RawBson,
-        rule: &Extreme,
-        writing: Option<(&RawBson, Option<&RawBson>)>,
-        scope: &dyn HookScope,
-    ) -> Result<()> {
-        let mut filter = children_filter(&rule.by, id, &rule.filter)?;
-        filter.push(Bson::Document(doc! { rule.path.clone(): { "$ne": Bson::Null } }));
-        let filter = compile::raw(&doc! { "$and": filter })?;
-        let sort = compile::raw(&doc! { rule.path.clone(): if rule.largest { -1 } else { 1 } })?;
-        parent.remove(&rule.field);
-        for child in scope.find_sorted(&self.namespace(&rule.children)?, &filter, &sort, 2)? {
-            let same = match (writing, owned(&child, "_id")?) {
-                (Some((writing, _)), Some(other)) => writing == &other,
-                _ => false,
-            };
-            if !same && let Some(value) = owned(&child, &rule.path)? {
-                newest::extreme(parent, rule, None, Some(&value))?;
-            }
-        }
-        if let Some((_, Some(came))) = writing {
-            newest::extreme(parent, rule, None, Some(came))?;
-        }
-        Ok(())
-    }
-
-    /// The newest among the children as stored, but for one that is being written.
-    pub(super) fn look_up_newest(
-        &self,
-        parent: &mut Document,
-        id: &RawBson,
-        rule: &Newest,
-        writing: Option<(&RawBson, Option<&Document>)>,
-        scope: &dyn HookScope,
-    ) -> Result<()> {
-        let filter = compile::raw(&doc! { "$and": children_filter(&rule.by, id, &rule.filter)? })?;
-        let direction = if rule.descending { 1 } else { -1 };
-        let mut sort = doc! { rule.order.clone(): direction };
-        sort.insert("_id", -1);
-        newest::put(parent, rule, Vec::new());
-        let limit = rule.keep.unwrap_or(1) + 1;
-        for child in scope.find_sorted(&self.namespace(&rule.children)?, &filter, &compile::raw(&sort)?, limit)? {
-            let Some(child_id) = owned(&child, "_id")? else { continue };
-            if writing.is_some_and(|(writing, _)| *writing == child_id) {
-                continue;
-            }
-            let mut copy = Document::new();
-            copy.insert("_id", tree(child_id.clone())?);
-            for (name, path) in &rule.fields {
-                if let Some(value) = owned(&child, path)? {
-                    copy.insert(name.clone(), tree(value)?);
-                }
-            }
-            newest::newest(parent, rule, &child_id, Some(&copy))?;
-        }
-        if let Some((child, Some(came))) = writing {
-            newest::newest(parent, rule, child, Some(came))?;
-        }
-        Ok(())
     }
 
     /// Takes a copy from its source.
     pub(super) fn fill(&self, changed: &mut Document, fill: &Fill, scope: &dyn HookScope) -> Result<()> {
-        let source = scope.get(&self.namespace(&fill.source)?, fill.id.as_raw_bson_ref())?;
-        let Some(source) = source else { return Ok(()) };
-        for (name, path) in &fill.fields {
-            let place = fill.place.path(name);
-            if fill.replace || get(changed, &place).is_none() {
-                set(changed, &place, owned(&source, path)?.map(tree).transpose()?);
-            }
+        match scope.get(&self.namespace(&fill.source)?, fill.id.as_raw_bson_ref())? {
+            Some(source) => fill_tree(changed, fill, &source),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Copies follow their source, here or in batches; those in documents that are being written when that is done.
@@ -665,112 +574,9 @@ impl ModelHook {
         }
         Ok(())
     }
-
-    /// A rollup's group grows or shrinks; an empty one goes.
-    pub(super) fn roll(
-        &self,
-        collection: &str,
-        key: &RawDocument,
-        documents: i64,
-        amounts: &[(String, Number)],
-        scope: &mut dyn HookScope,
-    ) -> Result<()> {
-        const DOCUMENTS: &str = "_documents";
-        let namespace = self.namespace(collection)?;
-        let stored = scope.get(&namespace, RawBsonRef::Document(key))?;
-        let key = document(key)?;
-        let mut group = match &stored {
-            Some(stored) => document(stored)?,
-            None => {
-                let mut group = doc! { "_id": key.clone() };
-                group.extend(key.clone());
-                group
-            }
-        };
-        newest::add(&mut group, DOCUMENTS, Number::Int64(documents))?;
-        for (name, amount) in amounts {
-            newest::add(&mut group, name, *amount)?;
-        }
-        let left = newest::number(group.get(DOCUMENTS))?;
-        match (stored.is_some(), left.is_zero()) {
-            (true, true) => {
-                let id = newest::raw(&Bson::Document(key))?;
-                scope.delete(&namespace, id.as_raw_bson_ref())?;
-            }
-            (true, false) => {
-                scope.replace(&namespace, compile::raw(&group)?)?;
-            }
-            (false, true) => {}
-            (false, false) => scope.insert(&namespace, compile::raw(&group)?)?,
-        }
-        Ok(())
-    }
-
-    fn pending_id(collection: &str, field: &str, id: &RawBson) -> Result<RawBson> {
-        newest::raw(&Bson::Document(doc! { "field": format!("{collection}.{field}"), "parent": tree(id.clone())? }))
-    }
-
-    /// Remembers a value for a parent that isn't there; without an amount, that there are children.
-    pub(super) fn add_pending(
-        &self,
-        collection: &str,
-        field: &str,
-        id: &RawBson,
-        amount: Option<Number>,
-        scope: &mut dyn HookScope,
-    ) -> Result<()> {
-        let namespace = self.namespace(PENDING)?;
-        let pending = Self::pending_id(collection, field, id)?;
-        let stored = scope.get(&namespace, pending.as_raw_bson_ref())?;
-        let mut note = match &stored {
-            Some(stored) => document(stored)?,
-            None => doc! { "_id": tree(pending.clone())? },
-        };
-        if let Some(amount) = amount {
-            newest::add(&mut note, "value", amount)?;
-            if newest::number(note.get("value"))?.is_zero() {
-                if stored.is_some() {
-                    scope.delete(&namespace, pending.as_raw_bson_ref())?;
-                }
-                return Ok(());
-            }
-        }
-        let note = compile::raw(&note)?;
-        match stored {
-            Some(stored) if stored.as_bytes() == note.as_bytes() => Ok(()),
-            Some(_) => scope.replace(&namespace, note).map(|_| ()),
-            None => scope.insert(&namespace, note),
-        }
-    }
-
-    /// Takes what was remembered for a parent that is being created.
-    fn take_pending(
-        &self,
-        collection: &str,
-        field: &str,
-        id: &RawBson,
-        scope: &mut dyn HookScope,
-    ) -> Result<Option<Option<Number>>> {
-        let namespace = self.namespace(PENDING)?;
-        let pending = Self::pending_id(collection, field, id)?;
-        let Some(stored) = scope.get(&namespace, pending.as_raw_bson_ref())? else { return Ok(None) };
-        scope.delete(&namespace, pending.as_raw_bson_ref())?;
-        let note = document(&stored)?;
-        Ok(Some(note.get("value").map(|value| newest::number(Some(value))).transpose()?))
-    }
 }
 
 /// How many documents a write may still take along.
 pub(super) fn room(scope: &dyn HookScope) -> usize {
     (scope.writes_left() / WRITES_EACH).min(MAX_INLINE)
-}
-
-/// The conditions that choose a parent's children.
-pub(super) fn children_filter(by: &str, id: &RawBson, filter: &RawDocument) -> Result<Vec<Bson>> {
-    let mut all = vec![Bson::Document(doc! { by: tree(id.clone())? })];
-    let filter = document(filter)?;
-    if !filter.is_empty() {
-        all.push(Bson::Document(filter));
-    }
-    Ok(all)
 }

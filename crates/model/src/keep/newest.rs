@@ -5,7 +5,7 @@
 
 use super::effect::{Extreme, Newest};
 use super::others;
-use bson::{Bson, Document, RawBson};
+use bson::{Bson, Document, RawBson, RawBsonRef};
 use engine::document::{Number, compare_values};
 use engine::{Error, Result};
 use std::cmp::Ordering;
@@ -19,12 +19,21 @@ pub(super) fn add(parent: &mut Document, field: &str, amount: Number) -> Result<
 
 /// A stored count or sum; 0 where there is none.
 pub(crate) fn number(value: Option<&Bson>) -> Result<Number> {
-    let Some(value) = value else { return Ok(Number::Int64(0)) };
-    Ok(match Number::of(raw(value)?.as_raw_bson_ref()) {
+    Ok(number_in(value.map(raw).transpose()?.as_ref()))
+}
+
+/// The same for a value in bytes.
+pub(super) fn number_in(value: Option<&RawBson>) -> Number {
+    number_of(value.map(RawBson::as_raw_bson_ref))
+}
+
+/// The same for a value where it stands.
+pub(super) fn number_of(value: Option<RawBsonRef<'_>>) -> Number {
+    match value.and_then(Number::of) {
         Some(Number::Int32(number)) => Number::Int64(i64::from(number)),
         Some(number) => number,
         None => Number::Int64(0),
-    })
+    }
 }
 
 /// A tree as bytes.

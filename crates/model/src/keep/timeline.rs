@@ -15,8 +15,9 @@
 
 use super::Condition;
 use super::effect::{Effect, Place};
-use super::embedded::{ModelHook, children_filter, room};
+use super::embedded::{ModelHook, room};
 use super::lagging::{BATCH, RESERVE};
+use super::parent::children_filter;
 use super::value::{document, get, id_at, owned, tree};
 use super::{compile, newest};
 use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf, doc};
