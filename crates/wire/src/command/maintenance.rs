@@ -9,7 +9,7 @@ use engine::{Code, Error, Result};
 /// `fsync`.
 pub(crate) static FSYNC: Command = Command {
     name: "fsync",
-    help: "accepted: every acknowledged write is flushed already",
+    help: "folds the log into the tables: a checkpoint; every acknowledged write is flushed already",
     admin_only: true,
     rights: Rights::Cluster(Action::Fsync),
     run: Run::Now(fsync),
@@ -40,6 +40,8 @@ fn fsync(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
         let message = "fsync with lock is not supported: a backup needs no stop of writes here";
         return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
     }
+    let engine = ctx.shared.engine.clone();
+    ctx.engine_context().block(|| engine.storage().checkpoint())?;
     reply.put("numFiles", 1);
     Ok(())
 }
