@@ -9,6 +9,7 @@ use super::tables::file::FileTables;
 use super::tables::memory::MemoryTables;
 use super::tables::{Reached, Tables};
 use super::ticket::{Progress, Ticket};
+use super::turns::Turns;
 use super::view::{Snapshot, State};
 use super::writer::{Changes, Writer};
 use super::{Flush, Options, Position};
@@ -44,6 +45,8 @@ pub(super) struct Core {
     shape: Mutex<()>,
     pub(super) progress: Arc<Progress>,
     /// The writer lock.
+    /// The writer lock, taken before `writing`, which others also lock for a moment.
+    pub(super) turns: Turns,
     pub(super) writing: Mutex<Writing>,
     /// The last executed position, for those who don't hold the lock.
     pub(super) executed: AtomicU64,
@@ -252,6 +255,7 @@ impl Storage {
             published: ArcSwap::from_pointee(state),
             shape: Mutex::new(()),
             progress: Arc::new(Progress::new(position)),
+            turns: Turns::default(),
             writing: Mutex::new(Writing { position, time }),
             executed: AtomicU64::new(position),
             room: Condvar::new(),
@@ -287,6 +291,7 @@ impl Storage {
     /// [`close`](Storage::close).
     pub fn writer(&self) -> Result<Writer<'_>> {
         let core = &*self.core;
+        let turn = core.turns.take();
         let mut writing = core.writing.lock();
         loop {
             core.progress.check()?;
@@ -298,7 +303,7 @@ impl Storage {
             Counters::add(&core.counters.writer_waits, 1);
             core.room.wait(&mut writing);
         }
-        Ok(Writer { core, writing, state: core.published.load_full() })
+        Ok(Writer { core, writing, turn, state: core.published.load_full() })
     }
 
     /// The last flushed and published position.

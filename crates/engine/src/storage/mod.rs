@@ -32,6 +32,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod turns;
 mod view;
 mod writer;
 

@@ -3,6 +3,7 @@
 use super::Position;
 use super::core::{Core, Pending, Writing};
 use super::ticket::Ticket;
+use super::turns::Turn;
 use super::view::{Direction, Range, Snapshot, State, View};
 use crate::error::Result;
 use bytes::Bytes;
@@ -34,6 +35,8 @@ impl Changes {
 pub struct Writer<'s> {
     pub(super) core: &'s Core,
     pub(super) writing: MutexGuard<'s, Writing>,
+    /// Ends after `writing` is unlocked.
+    pub(super) turn: Turn<'s>,
     pub(super) state: Arc<State>,
 }
 
@@ -72,7 +75,8 @@ impl Writer<'_> {
 
     /// Gives the lock to the one who has waited longest for it, if anybody does: for holders that come back at once.
     pub fn hand_over(self) {
-        MutexGuard::unlock_fair(self.writing);
+        drop(self.writing);
+        self.turn.pass_on();
     }
 
     /// The position of the last executed commit.
