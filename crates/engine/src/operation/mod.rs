@@ -57,6 +57,7 @@ use crate::error::{Error, Result};
 use crate::expression::{self, Environment, Parser, Scope};
 use crate::storage::Ticket;
 use bson::{RawDocument, RawDocumentBuf};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,23 +71,26 @@ pub(crate) const STEP_BYTES: usize = 1 << 20;
 pub(crate) const STEP_WRITES: usize = 500;
 
 /// The time after which it is: what a point writer may have to wait for a large statement beside it.
-pub(crate) const STEP_TIME: Duration = Duration::from_millis(1);
+pub(crate) const STEP_TIME: Duration = Duration::from_micros(250);
 
-/// Keeps a statement of many steps from running ahead of its flushes, so that others find the log's queue short: of its
-/// steps, one is being flushed while the next one executes.
+/// The steps of a statement that may be executed and not flushed.
+const STEPS_AHEAD: usize = 4;
+
+/// Keeps a statement of many steps from running ahead of its flushes, so that others find the log's queue short.
 #[derive(Default)]
-pub(crate) struct Pace(Option<Ticket>);
+pub(crate) struct Pace(VecDeque<Ticket>);
 
 impl Pace {
-    /// A step was executed: waits for the flush of the one before.
+    /// A step was executed: waits until no more than some steps are not flushed.
     ///
     /// # Errors
     /// A failed flush.
     pub(crate) fn step(&mut self, ticket: &Ticket) -> Result<()> {
-        match self.0.replace(ticket.at(ticket.position())) {
-            Some(before) => before.wait().map(drop),
-            None => Ok(()),
+        self.0.push_back(ticket.at(ticket.position()));
+        if self.0.len() <= STEPS_AHEAD {
+            return Ok(());
         }
+        self.0.pop_front().map_or(Ok(()), |oldest| oldest.wait().map(drop))
     }
 }
 
