@@ -1,6 +1,6 @@
 //! Whose turn it is to write.
 //!
-//! The writer lock is held for some microseconds by most and for a millisecond by the steps of large statements, often with
+//! The writer lock is held for some microseconds by most and for longer by the steps of large statements, often with
 //! fewer cores than threads that want something. A waiting thread that gives its time slice away between attempts (as mutexes
 //! that spin do) gets it back when the holder's slice ends, some milliseconds later. So here it looks a few times and
 //! then sleeps until it is woken; and a holder that will come back at once can pass the turn on to a sleeper.
