@@ -119,6 +119,20 @@ pub(super) fn single_range(fields: &[FieldRanges]) -> Option<(Vec<u8>, Vec<u8>)>
     fields.all(is_all).then_some(whole)
 }
 
+/// Into how many ranges of keys a scan falls; nothing if it passes over keys within them.
+pub(super) fn places(fields: &[FieldRanges]) -> Option<usize> {
+    let is_all = |field: &FieldRanges| matches!(&field[..], [range] if range_is_all(range));
+    let mut count = 1_usize;
+    let mut fields = fields.iter();
+    for field in fields.by_ref() {
+        count = count.saturating_mul(field.len());
+        if !field.iter().all(|range| range.is_point) {
+            break;
+        }
+    }
+    fields.all(is_all).then_some(count)
+}
+
 /// Whether a range holds all values.
 pub(super) fn range_is_all(range: &ByteRange) -> bool {
     let lowest = encoded(&RawBson::MinKey, false, None);

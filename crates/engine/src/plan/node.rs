@@ -240,19 +240,30 @@ impl IndexScan {
     }
 }
 
+/// The most places where a quick plan begins to read: about as many reads as a quick batch has rows.
+const MAX_QUICK_PLACES: usize = 128;
+
 impl Node {
-    /// Whether each row takes a bounded number of reads: every key that is read gives one.
+    /// Whether each row takes a bounded number of reads: every key that is read gives one, and reading begins in few places.
     pub(crate) fn is_quick(&self) -> bool {
+        self.places().is_some_and(|places| places <= MAX_QUICK_PLACES)
+    }
+
+    /// In how many places reading begins, where every key that is read from there on gives a row.
+    fn places(&self) -> Option<usize> {
         match self {
-            Node::Eof | Node::IdHack(_) => true,
-            Node::IndexScan(scan) => {
-                let whole = scan.whole.is_some() || bounds::single_range(&scan.ranges).is_some();
-                whole && scan.filter.is_none() && !scan.is_multikey() && scan.distinct.is_none()
+            Node::Eof | Node::IdHack(_) => Some(1),
+            Node::IndexScan(scan) if scan.filter.is_none() && !scan.is_multikey() && scan.distinct.is_none() => {
+                if scan.whole.is_some() { Some(1) } else { bounds::places(&scan.ranges) }
             }
+            Node::CollScan(scan) if scan.filter.is_none() => {
+                scan.clustered.as_ref().map(|clustered| clustered.ranges.len())
+            }
+            Node::SortMerge { children, .. } => children.iter().map(Node::places).sum(),
             Node::Fetch { filter: None, child } | Node::Project { child, .. } | Node::Limit { child, .. } => {
-                child.is_quick()
+                child.places()
             }
-            _ => false,
+            _ => None,
         }
     }
 
