@@ -131,16 +131,16 @@ async fn of_accept_decline_and_withdraw_at_once_one_wins() {
 #[tokio::test]
 async fn an_expired_request_is_void_and_may_be_asked_again() {
     for &keeping in KEEPINGS {
-        let settings = Settings { request_expires_after: Duration::from_millis(30), ..Settings::new(keeping) };
+        let settings = Settings { request_expires_after: Duration::from_millis(700), ..Settings::new(keeping) };
         let network = network(settings).await;
         let [ada, bob] = users(&network, ["ada", "bob"]).await;
         network.ask_friend(ada, bob).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(900)).await;
         assert!(matches!(network.accept_friend(bob, ada).await, Err(Error::NoPendingRequest)));
         assert!(network.incoming_requests(bob, &PageRequest::default()).await.unwrap().items.is_empty());
         network.ask_friend(bob, ada).await.unwrap();
         assert_eq!(network.incoming_requests(ada, &PageRequest::default()).await.unwrap().items.len(), 1);
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(900)).await;
         assert_eq!(network.expire_requests().await.unwrap(), 1);
     }
 }
@@ -219,5 +219,37 @@ async fn common_friends_and_friends_of_friends() {
             1,
             "not somebody with whom there is a block"
         );
+    }
+}
+
+#[tokio::test]
+async fn common_follows_are_read_from_the_index_alone() {
+    let network = network(Settings::new(KEEPINGS[0])).await;
+    let Some(engine) = network.store().engine() else { return };
+    let [a, b] = users(&network, ["a", "b"]).await;
+    for number in 0..20 {
+        let star = network.add_user(&format!("star {number}")).await.unwrap();
+        for user in [a, b].into_iter().take(1 + number % 2) {
+            network.follow(user, star).await.unwrap();
+        }
+    }
+    assert_eq!(network.mutual(Circle::Following, a, b).await.unwrap().len(), 10);
+    let ids = network.following(b, &PageRequest::default()).await.unwrap().items;
+    let ids: Vec<_> = ids.into_iter().map(|one| bson::oid::ObjectId::from(one.user.id)).collect();
+    let one = bson::doc! { "followerId": bson::oid::ObjectId::from(a), "status": "active" };
+    let mut some = one.clone();
+    some.insert("followeeId", bson::doc! { "$in": ids });
+    // What is asked of one user, and of whom the other follows.
+    for filter in [one, some] {
+        let namespace = engine::Namespace::new(network.database(), "follows").unwrap();
+        let mut find = engine::operation::Find::new(namespace);
+        find.query.filter = bson::RawDocumentBuf::try_from(&filter).unwrap();
+        find.projection = Some(bson::rawdoc! { "_id": 0, "followeeId": 1 });
+        let explain = engine::operation::Explain::Find(Box::new(find));
+        let context = engine::Context::default();
+        let shown = engine.explain(&context, &explain, engine::plan::Verbosity::ExecutionStats).unwrap();
+        let stats = shown.get_document("executionStats").unwrap();
+        assert!(stats.get_i32("nReturned").unwrap() > 0);
+        assert_eq!(stats.get_i32("totalDocsExamined").unwrap(), 0, "{filter}");
     }
 }
