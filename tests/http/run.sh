@@ -40,11 +40,12 @@ field() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])
 
 # One caller who is everything: a user of the network, a buyer, and the shop's staff.
 subject=$(call POST /v1/users '{"username": "caller"}' "$operator" | field id)
-roles='["buyer", "merchant", "operator", "user", "moderator"]'
+roles='["buyer", "merchant", "operator", "user", "moderator", "author", "collector"]'
 token=$(call POST /v1/tokens "{\"subject\": \"$subject\", \"roles\": $roles}" "$operator" | field secret)
 call POST /v1/buyers "{\"id\": \"$subject\", \"username\": \"caller\", \"defaultAddress\": {\"city\": \"Lyon\"}}" "$token" >/dev/null
 call POST /v1/products '{"id": "lamp", "name": "Desk lamp", "price": {"amountMinor": 4900, "currency": "EUR"}}' "$token" >/dev/null
 call POST /v1/products/lamp/skus '{"id": "lamp-brass", "priceMinor": 4900, "quantity": 100000}' "$token" >/dev/null
+call PUT /v1/servers/lamp '{"host": "lamp", "region": "north"}' "$token" >/dev/null
 
 # Left out: live streams, which have no end; and the check that valid input is never refused, since a description can't
 # say that an order's SKU must exist. One worker: CPython 3.11's parser, which the tool uses, fails on two threads.

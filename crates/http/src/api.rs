@@ -53,6 +53,12 @@ impl Api {
         if let Some(social) = &social {
             routes = routes.merge(social::routes().with_state(social.clone()));
         }
+        if let Some(blog) = &config.blog {
+            routes = routes.merge(social::blog_routes(blog.clone(), config.social.clone()));
+        }
+        if let Some(metrics) = &config.metrics {
+            routes = routes.merge(social::machine_routes(metrics.clone()));
+        }
         let (router, openapi) = routes.split_for_parts();
         let described = describe(&openapi, &core.limits);
         let text = Bytes::from(described.document.to_string());

@@ -1,7 +1,7 @@
 //! What the API serves and what it allows.
 
 use ::commerce::{Provider, Shop};
-use ::social::Network;
+use ::social::{Blog, Metrics, Network};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,10 @@ pub struct Config {
     pub provider: Option<Arc<dyn Provider>>,
     /// The network, if the social routes are served.
     pub social: Option<Network>,
+    /// The blog, if its routes are served.
+    pub blog: Option<Blog>,
+    /// The readings and logs of machines, if their routes are served.
+    pub metrics: Option<Metrics>,
     /// The database of tokens and idempotency records.
     pub database: String,
     /// Web origins whose scripts may call the API; none by default.
@@ -31,6 +35,8 @@ impl Default for Config {
             commerce: None,
             provider: None,
             social: None,
+            blog: None,
+            metrics: None,
             database: DEFAULT_DATABASE.to_owned(),
             cors_origins: Vec::new(),
             limits: Limits::default(),

@@ -37,6 +37,8 @@ enum RoleName {
     Operator,
     User,
     Moderator,
+    Author,
+    Collector,
 }
 
 impl From<RoleName> for Role {
@@ -47,6 +49,8 @@ impl From<RoleName> for Role {
             RoleName::Operator => Role::Operator,
             RoleName::User => Role::User,
             RoleName::Moderator => Role::Moderator,
+            RoleName::Author => Role::Author,
+            RoleName::Collector => Role::Collector,
         }
     }
 }
@@ -59,7 +63,7 @@ struct TokenRequest {
     #[schema(min_length = 1, max_length = 128)]
     subject: String,
     /// What it may do.
-    #[schema(min_items = 1, max_items = 5)]
+    #[schema(min_items = 1, max_items = 7)]
     roles: Vec<RoleName>,
     /// For how long; without end if it is missing.
     #[schema(minimum = 1, maximum = 316224000)]

@@ -32,6 +32,10 @@ pub(crate) struct Arguments {
     /// Folder that holds the data (default: ./data)
     #[arg(long, value_name = "DIR", env = "SHEAF_DATA")]
     data: Option<PathBuf>,
+    /// Serve the HTTP API alone, on a MongoDB deployment by its URL instead of a folder. Several processes may serve one
+    /// deployment
+    #[arg(long, value_name = "URL", env = "SHEAF_STORE", conflicts_with = "data", requires = "http_port")]
+    store: Option<String>,
     /// TCP port (default: 27017; 0 takes any free one)
     #[arg(long, value_name = "N", env = "SHEAF_PORT")]
     port: Option<u16>,
@@ -227,6 +231,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let arguments = arguments.with_file()?;
     let level = arguments.log_level.as_deref().unwrap_or(DEFAULT_LOG_LEVEL);
     log::start(arguments.log_format.unwrap_or_default(), level).map_err(Failure::Log)?;
+    if let Some(url) = &arguments.store {
+        return serve_deployment(&arguments, url);
+    }
     let folder = arguments.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DATA));
     let opened = active::open(&folder, engine_options(&arguments));
     let (engine, models) = opened.map_err(|error| Failure::Engine(folder, error))?;
@@ -244,6 +251,21 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     drop(runtime);
     drop(service);
     engine.close().map_err(Failure::Close)
+}
+
+/// Serves the HTTP API on a deployment until the process is told to stop.
+fn serve_deployment(arguments: &Arguments, url: &str) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let stop = stop_signal()?;
+        let failed = |error: store::Error| Failure::Http(format!("can't reach the deployment of --store: {error}"));
+        let store = store::Store::connect(url).await.map_err(failed)?;
+        if let Some(web) = arguments.web.bind(&store, &[]).await.map_err(Failure::Http)? {
+            web.serve(stop).await;
+        }
+        tracing::info!("stopped");
+        Ok(())
+    })
 }
 
 /// Applies a model that was given as `PATH[=DATABASE]`: all but what drops something.

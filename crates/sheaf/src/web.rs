@@ -7,15 +7,22 @@ use clap::Args;
 use commerce::Shop;
 use http::{Api, Config, Server};
 use serde::Deserialize;
-use social::Network;
+use social::{Blog, Metrics, Network};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 use store::{Find, Store};
 
 /// The shop's database.
 pub(crate) const SHOP: &str = "shop";
 /// The network's database.
 pub(crate) const SOCIAL: &str = "social";
+/// The blog's database.
+const BLOG: &str = "blog";
+/// The database of machines' readings and logs.
+const METRICS: &str = "metrics";
+/// How long readings and lines are kept, where no applied model says it.
+const KEEP_METRICS: Duration = Duration::from_secs(30 * 24 * 3600);
 const DEFAULT_BIND: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 /// The flags of the HTTP API; in the configuration file, the table `[http]`.
@@ -76,17 +83,23 @@ impl Arguments {
         let mut shop = commerce::Settings::for_store(store);
         shop.keeping = if keeps(SHOP) { commerce::Keeping::Model } else { commerce::Keeping::Shop };
         shop.callback_secret = secret.unwrap_or_default();
-        let network =
-            social::Settings::new(if keeps(SOCIAL) { social::Keeping::Model } else { social::Keeping::Service });
+        let keeping = |database: &str| if keeps(database) { social::Keeping::Model } else { social::Keeping::Service };
+        let network = social::Settings::new(keeping(SOCIAL));
         config.commerce = Some(Shop::with(store.clone(), SHOP, shop));
         config.social = Some(Network::with_settings(store.clone(), SOCIAL, network));
+        config.blog = Some(Blog::new(store.clone(), BLOG, keeping(BLOG)));
+        config.metrics = Some(Metrics::new(store, METRICS));
         Ok(config)
     }
 
     /// Listens for HTTP, if a port was given. `kept` are databases with models beside those that were activated.
     pub(crate) async fn bind(&self, store: &Store, kept: &[&str]) -> Result<Option<Server>, String> {
         let Some(port) = self.http_port else { return Ok(None) };
-        let mut all = active_models(store).await.map_err(|error| error.to_string())?;
+        // Where the server is not Sheaf, a model that was applied is kept by nobody within a write: the backends do it.
+        let mut all = BTreeSet::new();
+        if store.capabilities().sheaf {
+            all = active_models(store).await.map_err(|error| error.to_string())?;
+        }
         all.extend(kept.iter().map(|database| (*database).to_owned()));
         let config = self.config(store, &all)?;
         if let Some(shop) = &config.commerce {
@@ -94,6 +107,12 @@ impl Arguments {
         }
         if let Some(network) = &config.social {
             network.ensure_indexes().await.map_err(|error| error.to_string())?;
+        }
+        if let Some(blog) = &config.blog {
+            blog.ensure_indexes().await.map_err(|error| error.to_string())?;
+        }
+        if let Some(metrics) = &config.metrics {
+            metrics.ensure(KEEP_METRICS).await.map_err(|error| error.to_string())?;
         }
         let api = Api::new(store, &config).await.map_err(|error| error.to_string())?;
         let server = Server::bind(&self.addresses(port), &api).await.map_err(|error| error.to_string())?;

@@ -26,7 +26,6 @@ use crate::id::{Id, Page, PageRequest, Time};
 use crate::network::{CONVERSATIONS, MESSAGE_CHUNKS, Network};
 use crate::once::OnceKey;
 use crate::read;
-use crate::updates::Change;
 use crate::user::Card;
 use bson::{Bson, Document, doc};
 use serde::{Deserialize, Serialize};
@@ -301,9 +300,6 @@ impl Network {
         let after = doc! { "$max": { "lastAt": Time::now(), "members.$[own].read": number } };
         let own = Update { array_filters: vec![doc! { "own.userId": user }], ..Update::default() };
         self.collection(CONVERSATIONS).update_one(doc! { "_id": conversation }, after, own, None).await?;
-        for member in members.into_iter().filter(|member| *member != user) {
-            self.hub.send(member, Change::Message { conversation, number });
-        }
         Ok(number)
     }
 

@@ -89,7 +89,7 @@ impl Network {
         match self.made(once, done.await).await? {
             (_, Some((comment, told))) => {
                 for told in told {
-                    self.tell(told).await?;
+                    self.bound(told).await?;
                 }
                 Ok(show(&comment, card))
             }

@@ -21,6 +21,8 @@ pub enum Error {
     UnknownMessage(i64),
     /// There is no such file or upload, or the asking user may not have it.
     UnknownFile(String),
+    /// There is no such machine.
+    UnknownServer(String),
     /// The name belongs to another user.
     NameTaken(String),
     /// A relation of a user to the same user.
@@ -76,6 +78,7 @@ impl fmt::Display for Error {
             Error::UnknownConversation(id) => write!(f, "there is no conversation {id}"),
             Error::UnknownMessage(number) => write!(f, "there is no message {number} in the conversation"),
             Error::UnknownFile(id) => write!(f, "there is no file {id}"),
+            Error::UnknownServer(id) => write!(f, "there is no server {id}"),
             Error::NameTaken(name) => write!(f, "the name {name} is taken"),
             Error::SelfRelation => f.write_str("a user has no relation to himself or herself"),
             Error::Blocked => f.write_str("one of the two users has blocked the other"),

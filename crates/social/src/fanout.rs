@@ -12,7 +12,6 @@ use crate::id::{Id, Time};
 use crate::inbox::key;
 use crate::network::{FAN_OUTS, FOLLOWS, Network, USERS};
 use crate::read;
-use crate::updates;
 use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -172,11 +171,6 @@ impl Network {
         self.insert_entries(entries.collect()).await?;
         for reader in readers.iter().filter(|reader| self.looks_at_size(**reader, post)) {
             self.trim(*reader).await?;
-        }
-        if self.hub.is_heard() {
-            for reader in &readers {
-                self.hub.send(*reader, updates::Change::Post { id: post, author });
-            }
         }
         let full = edges.len() >= self.settings.fan_out_batch;
         let last = edges.last().filter(|_| full).map(|edge| read::id(edge, "_id"));

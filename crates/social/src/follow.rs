@@ -60,7 +60,7 @@ impl Network {
         for _ in 0..RACES {
             match self.insert_follow(follower, followee).await {
                 Ok(told) => {
-                    self.tell(told).await?;
+                    self.bound(told).await?;
                     return Ok(true);
                 }
                 Err(error) if error.is_duplicate_key() => {}

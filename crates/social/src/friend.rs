@@ -53,7 +53,7 @@ impl Network {
         self.two_users(from, to).await?;
         for _ in 0..RACES {
             match self.put_request(from, to).await {
-                Ok(told) => return self.tell(told).await,
+                Ok(told) => return self.bound(told).await,
                 Err(error) if error.is_duplicate_key() => {}
                 Err(error) => return Err(error),
             }
@@ -116,7 +116,7 @@ impl Network {
                 network.note(from, Event::FriendAccepted, user, user, session).await
             })
         });
-        self.tell(told.await?).await
+        self.bound(told.await?).await
     }
 
     async fn make_friends(&self, one: Id, other: Id, session: &mut Session) -> Result<()> {

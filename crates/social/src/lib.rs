@@ -68,7 +68,10 @@ mod settings;
 mod updates;
 mod user;
 
-pub use blog::{Article, Author, BLOG_MODEL, Blog, MAX_BODY, MAX_TAGS, NewArticle, Of, Remark};
+pub use blog::{
+    Article, ArticleChange, Author, BLOG_MODEL, Blog, By, MAX_BODY, MAX_EMAIL, MAX_SLUG, MAX_TAG, MAX_TAGS, MAX_TITLE,
+    NewArticle, Of, Remark,
+};
 pub use chat::{CHUNK_BYTES, CHUNK_ITEMS, Conversation, MAX_MEMBERS, MAX_MESSAGE, Message};
 pub use comment::{Comment, MAX_COMMENT};
 pub use error::{Error, Result};
@@ -77,13 +80,16 @@ pub use files::{Access, FILE_CHUNK, File, MAX_FILE, NewFile, Upload};
 pub use follow::{MAX_ASKED, Related, Standing};
 pub use friend::FriendRequest;
 pub use id::{Id, MAX_PAGE, Page, PageRequest, Time};
-pub use metrics::{Level, LogLine, LogWindow, MAX_LINE, MAX_READINGS, Metrics, Reading, Server, Unit, Window};
+pub use metrics::{
+    Level, LogLine, LogWindow, MAX_LINE, MAX_READINGS, MAX_SERVER_TEXT, MAX_WINDOWS, Metrics, Reading, Server, Unit,
+    Window,
+};
 pub use mutual::{Circle, Suggestion};
 pub use network::{MODEL, Network};
 pub use notification::{Event, Notification};
 pub use once::MAX_KEY;
-pub use operations::{MAX_DETAIL, Operation};
+pub use operations::{MAX_ACTION, MAX_DETAIL, Operation};
 pub use post::{Edit, MAX_CONTENT, MAX_IMAGES, NewPost, Post, PostChange, Visibility};
 pub use settings::{Assignment, AuthorNames, Keeping, Settings};
-pub use updates::{Change, Updates, WAITING_UPDATES};
+pub use updates::{Change, Update, Updates, WAITING_UPDATES};
 pub use user::{Card, MAX_NAME, Profile, ProfileChange};

@@ -32,7 +32,7 @@ impl Network {
             Err(error) if error.is_duplicate_key() => Ok(false),
             Err(error) => Err(error),
             Ok(told) => {
-                self.tell(told).await?;
+                self.bound(told).await?;
                 Ok(true)
             }
         }

@@ -49,6 +49,8 @@ fn indexes() -> Vec<(&'static str, Document, bool)> {
         (USERS, doc! { "username": 1 }, true),
         (FOLLOWS, doc! { "followerId": 1, "followeeId": 1 }, true),
         (FOLLOWS, doc! { "followerId": 1, "status": 1, "_id": -1 }, false),
+        // Whom users follow in common is read from this alone.
+        (FOLLOWS, doc! { "followerId": 1, "status": 1, "followeeId": 1 }, false),
         (FOLLOWS, doc! { "followerId": 1, "delivery": 1, "_id": 1 }, false),
         (FOLLOWS, doc! { "followeeId": 1, "status": 1, "_id": -1 }, false),
         (FOLLOWS, doc! { "followeeId": 1, "delivery": 1, "_id": 1 }, false),
@@ -137,6 +139,11 @@ impl Network {
     /// How it behaves.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The name of its database.
+    pub fn database(&self) -> &str {
+        &self.database
     }
 
     pub(crate) fn collection(&self, name: &str) -> Collection {
@@ -254,23 +261,33 @@ impl Network {
     pub(crate) async fn latest_first(
         &self,
         collection: &str,
-        mut filter: Document,
+        filter: Document,
         field: &str,
         projection: Option<Document>,
         page: &PageRequest,
     ) -> Result<Page<Document>> {
-        if let Some(after) = &page.after {
-            let wrong = || Error::InvalidCursor(after.clone());
-            let (at, id) = after.split_once('-').ok_or_else(wrong)?;
-            let at = Time::from_timestamp_ms(at.parse().map_err(|_| wrong())?);
-            let id: Id = id.parse().map_err(|_| wrong())?;
-            filter.insert("$or", vec![doc! { field: { "$lt": at } }, doc! { field: at, "_id": { "$lt": id } }]);
-        }
-        let sort = Some(doc! { field: -1, "_id": -1 });
-        let find = Find { sort, projection, limit: page.size() as i64 + 1, ..Find::default() };
-        let found = self.collection(collection).find(filter, find, None).await?;
-        let cursor =
-            |found: &Document| format!("{}-{}", read::time(found, field).timestamp_ms(), read::id(found, "_id"));
-        Ok(Page::cut(found, page.size(), cursor))
+        latest_first(&self.collection(collection), filter, field, projection, page).await
     }
+}
+
+/// A page of a collection's documents by a filter, those with the latest time in a field first.
+pub(crate) async fn latest_first(
+    collection: &Collection,
+    mut filter: Document,
+    field: &str,
+    projection: Option<Document>,
+    page: &PageRequest,
+) -> Result<Page<Document>> {
+    if let Some(after) = &page.after {
+        let wrong = || Error::InvalidCursor(after.clone());
+        let (at, id) = after.rsplit_once('-').ok_or_else(wrong)?;
+        let at = Time::from_timestamp_ms(at.parse().map_err(|_| wrong())?);
+        let id: Id = id.parse().map_err(|_| wrong())?;
+        filter.insert("$or", vec![doc! { field: { "$lt": at } }, doc! { field: at, "_id": { "$lt": id } }]);
+    }
+    let sort = Some(doc! { field: -1, "_id": -1 });
+    let find = Find { sort, projection, limit: page.size() as i64 + 1, ..Find::default() };
+    let found = collection.find(filter, find, None).await?;
+    let cursor = |found: &Document| format!("{}-{}", read::time(found, field).timestamp_ms(), read::id(found, "_id"));
+    Ok(Page::cut(found, page.size(), cursor))
 }

@@ -2,20 +2,19 @@
 //!
 //! A notification has a key made of what happened, who did it and to what, unique for its owner: doing something again (a
 //! retry, a second like after an unlike) notifies once. It is written in the transaction of what it is about, so that no
-//! kill comes between the two; only then its owner is told.
+//! kill comes between the two; its owner hears of it by the change stream (see `updates`).
 
 use crate::error::Result;
 use crate::id::{Id, Page, PageRequest, Time};
 use crate::network::{MUTES, NOTIFICATIONS, Network};
 use crate::read;
-use crate::updates;
 use crate::user::Card;
 use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
 use store::{Find, Session, Update};
 
-/// What a user is to be told once the transaction is through.
-pub(crate) type Told = Option<(Id, updates::Change)>;
+/// Who got a notification, whose bound is to be looked at once the transaction is through.
+pub(crate) type Told = Option<Id>;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +46,7 @@ impl Event {
         }
     }
 
-    fn of(name: &str) -> Option<Event> {
+    pub(crate) fn of(name: &str) -> Option<Event> {
         let all =
             [Event::Follow, Event::FriendRequest, Event::FriendAccepted, Event::Like, Event::Comment, Event::Reply];
         all.into_iter().find(|event| event.name() == name)
@@ -73,7 +72,8 @@ pub struct Notification {
 }
 
 impl Network {
-    /// Notes an event for a user, unless it is the user's own or of somebody muted; gives what to [`tell`](Self::tell).
+    /// Notes an event for a user, unless it is the user's own or of somebody muted; gives whose notifications to
+    /// [`bound`](Self::bound).
     pub(crate) async fn note(
         &self,
         owner: Id,
@@ -93,18 +93,12 @@ impl Network {
         } };
         let upsert = Update { upsert: true, ..Update::default() };
         let done = self.collection(NOTIFICATIONS).update_one(key, note, upsert, Some(session)).await?;
-        Ok(done.upserted.map(|_| (owner, updates::Change::Notification { id, event, from, subject })))
-    }
-
-    /// Tells a user what was noted.
-    pub(crate) async fn tell(&self, told: Told) -> Result<()> {
-        let Some((owner, change)) = told else { return Ok(()) };
-        self.hub.send(owner, change);
-        self.trim_notifications(owner).await
+        Ok(done.upserted.map(|_| owner))
     }
 
     /// Deletes what goes beyond the bound.
-    async fn trim_notifications(&self, owner: Id) -> Result<()> {
+    pub(crate) async fn bound(&self, told: Told) -> Result<()> {
+        let Some(owner) = told else { return Ok(()) };
         let page = Find {
             sort: Some(doc! { "_id": -1 }),
             skip: self.settings.notifications as u64,

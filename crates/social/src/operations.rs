@@ -3,10 +3,14 @@
 use crate::error::{Error, Result};
 use crate::id::{Id, Page, PageRequest, Time};
 use crate::network::{Network, OPERATIONS};
+use crate::once::OnceKey;
 use crate::read;
 use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
 use store::Session;
+
+/// The longest action, in bytes.
+pub const MAX_ACTION: usize = 50;
 
 /// The longest description, in characters.
 pub const MAX_DETAIL: usize = 500;
@@ -24,18 +28,42 @@ pub struct Operation {
     pub at: Time,
 }
 
+fn check(action: &str, detail: &str) -> Result<()> {
+    if action.is_empty() || action.len() > MAX_ACTION || detail.chars().count() > MAX_DETAIL {
+        let why = format!("an action has 1 to {MAX_ACTION} bytes, its detail at most {MAX_DETAIL} characters");
+        return Err(Error::Invalid(why));
+    }
+    Ok(())
+}
+
 impl Network {
     /// Notes what a user did.
     ///
     /// # Errors
     /// [`Error::Invalid`].
     pub async fn log_operation(&self, user: Id, action: &str, detail: &str) -> Result<Id> {
-        if action.is_empty() || action.len() > 50 || detail.chars().count() > MAX_DETAIL {
-            return Err(Error::Invalid(format!(
-                "an action has 1 to 50 bytes, its detail at most {MAX_DETAIL} characters"
-            )));
-        }
+        check(action, detail)?;
         self.note_operation(user, action, detail, None).await
+    }
+
+    /// Notes what a user did once: the same call with the same key gives the entry that is there.
+    ///
+    /// # Errors
+    /// As [`Network::log_operation`]; [`Error::UnknownUser`].
+    pub async fn log_operation_once(&self, user: Id, action: &str, detail: &str, key: &str) -> Result<Id> {
+        check(action, detail)?;
+        let once = OnceKey::new(user, key)?;
+        let (network, action, detail, key) = (self.clone(), action.to_owned(), detail.to_owned(), once.clone());
+        let done = self.transact(move |session| {
+            let (network, action, detail, key) = (network.clone(), action.clone(), detail.clone(), key.clone());
+            Box::pin(async move {
+                network.user(user, Some(&mut *session)).await?;
+                let id = network.note_operation(user, &action, &detail, Some(&mut *session)).await?;
+                network.note_key(Some(&key), id, session).await?;
+                Ok((id, ()))
+            })
+        });
+        Ok(self.made(Some(once), done.await).await?.0)
     }
 
     /// Notes what a user did, or what was done to what is the user's; a detail that is too long is cut.

@@ -62,7 +62,7 @@ pub struct ProfileChange {
     pub bio: Option<String>,
 }
 
-fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     if name.trim().is_empty() || name.chars().count() > MAX_NAME {
         return Err(Error::Invalid(format!("a name has 1 to {MAX_NAME} characters")));
     }

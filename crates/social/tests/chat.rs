@@ -92,11 +92,11 @@ async fn edited_and_recalled_messages_keep_their_place() {
     let network = network(Settings::new(Keeping::Service)).await;
     let [ada, bob] = users(&network, ["ada", "bob"]).await;
     let talk = network.talk_to(ada, bob).await.unwrap();
-    let mut heard = network.updates(bob);
+    let mut heard = network.updates(bob, None).await.unwrap();
     for text in ["one", "two", "three"] {
         network.send(ada, talk, text).await.unwrap();
     }
-    assert_eq!(heard.next().await, Some(Change::Message { conversation: talk, number: 1 }));
+    assert_eq!(common::next_change(&mut heard).await, Change::Message { conversation: talk, number: 1 });
     network.edit_message(ada, talk, 2, "zwei").await.unwrap();
     assert!(matches!(network.edit_message(bob, talk, 2, "deux").await, Err(Error::NotAllowed(_))));
     network.recall_message(ada, talk, 3).await.unwrap();

@@ -18,3 +18,5 @@ mod once;
 mod reactions;
 #[path = "relations.rs"]
 mod relations;
+#[path = "updates.rs"]
+mod updates;

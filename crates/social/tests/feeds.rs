@@ -279,3 +279,27 @@ async fn pages_stay_while_posts_arrive() {
         assert_eq!(said, ["P8", "P7", "P6", "P5", "P4", "P3", "P2", "P1", "P0"]);
     }
 }
+
+#[tokio::test]
+async fn a_post_for_many_does_not_delay_one_for_few() {
+    for &keeping in KEEPINGS {
+        let network = network(small(keeping, Assignment::PushAll)).await;
+        let [star, ada, eve] = common::users(&network, ["star", "ada", "eve"]).await;
+        for fan in 0..12 {
+            let fan = network.add_user(&format!("fan {fan}")).await.unwrap();
+            network.follow(fan, star).await.unwrap();
+            network.join(fan).await.unwrap();
+        }
+        network.follow(eve, ada).await.unwrap();
+        network.join(eve).await.unwrap();
+        let large = post(&network, star, "for many").await;
+        let little = post(&network, ada, "for few").await;
+        // The first begins, and after one step of two readers it is the second's turn.
+        assert_eq!(network.work(2).await.unwrap().pushed, 3);
+        let under_way = network.fan_outs(10).await.unwrap();
+        assert!(under_way.iter().all(|one| one.post != little), "{under_way:?}");
+        assert_eq!((under_way[0].post, under_way[0].pushed), (large, 2), "how far it is can be seen");
+        network.work(u64::MAX).await.unwrap();
+        assert_eq!(network.fan_outs(10).await.unwrap(), []);
+    }
+}

@@ -9,8 +9,9 @@ use bson::doc;
 use common::{KEEPINGS, post, settle, users};
 use model::Model;
 use social::{
-    Access, Assignment, BLOG_MODEL, Blog, Error, Id, Keeping, Level, LogLine, MODEL, Metrics, Network, NewArticle,
-    NewFile, NewPost, Of, PageRequest, PostChange, ProfileChange, Reading, Server, Settings, Time, Unit,
+    Access, ArticleChange, Assignment, BLOG_MODEL, Blog, By, Error, Id, Keeping, Level, LogLine, MAX_WINDOWS, MODEL,
+    Metrics, Network, NewArticle, NewFile, NewPost, Of, PageRequest, PostChange, ProfileChange, Reading, Server,
+    Settings, Time, Unit,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -89,26 +90,37 @@ async fn a_blog_keeps_what_its_model_declares() {
         for slug in ["one", "two", "three"] {
             let tags = vec!["all".to_owned(), slug.to_owned()];
             let new = NewArticle { title: slug.into(), slug: slug.into(), body: "text".into(), tags };
-            ids.push(blog.write(ann, &new).await.unwrap());
+            ids.push(blog.write_once(ann, &new, slug).await.unwrap());
+            assert_eq!(blog.write_once(ann, &new, slug).await.unwrap(), ids[ids.len() - 1]);
             assert!(matches!(blog.write(ann, &new).await, Err(Error::NameTaken(_))));
+            assert!(matches!(blog.write_once(ann, &new, "other").await, Err(Error::NameTaken(_))));
         }
         assert_eq!(blog.article("one").await.unwrap(), None, "a draft is nobody's to read");
         assert!(matches!(blog.comment(ids[0], "bo", "hi").await, Err(Error::UnknownPost(_))));
+        let bo = blog.add_author("Bo", "bo@example.org").await.unwrap();
+        assert!(matches!(blog.publish(bo, ids[0]).await, Err(Error::UnknownPost(_))));
         for id in &ids[..2] {
-            assert!(blog.publish(*id).await.unwrap());
-            assert!(!blog.publish(*id).await.unwrap());
+            assert!(blog.publish(ann, *id).await.unwrap());
+            assert!(!blog.publish(ann, *id).await.unwrap());
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
+        let drafts = blog.drafts(ann, &PageRequest::default()).await.unwrap().items;
+        assert_eq!(drafts.iter().map(|draft| draft.id).collect::<Vec<_>>(), ids[2..]);
         let mut comments = Vec::new();
         for number in 0..12 {
-            comments.push(blog.comment(ids[0], "bo", &number.to_string()).await.unwrap());
+            let number = number.to_string();
+            comments.push(blog.comment_once(ids[0], "bo", &number, &number).await.unwrap());
+            assert_eq!(blog.comment_once(ids[0], "bo", &number, &number).await.unwrap(), comments[comments.len() - 1]);
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        assert!(blog.hide_comment(comments[11]).await.unwrap());
-        assert!(!blog.hide_comment(comments[11]).await.unwrap());
+        assert!(matches!(blog.hide_comment(By::Author(bo), comments[11]).await, Err(Error::NotAllowed(_))));
+        assert!(blog.hide_comment(By::Author(ann), comments[11]).await.unwrap());
+        assert!(!blog.hide_comment(By::Moderator, comments[11]).await.unwrap());
         blog.rename_author(ann, "Anna").await.unwrap();
-        assert_eq!(blog.edit(ids[0], 1, "one", "other text").await.unwrap(), 2);
-        assert!(matches!(blog.edit(ids[0], 1, "one", "late").await, Err(Error::Changed)));
+        let change = ArticleChange { body: Some("other text".into()), version: Some(1), ..ArticleChange::default() };
+        assert!(matches!(blog.edit(bo, ids[0], &change).await, Err(Error::NotAllowed(_))));
+        assert_eq!(blog.edit(ann, ids[0], &change).await.unwrap().version, 2);
+        assert!(matches!(blog.edit(ann, ids[0], &change).await, Err(Error::Changed)));
         let one = blog.article("one").await.unwrap().unwrap();
         assert_eq!((one.author_name.as_str(), one.body.as_str(), one.comment_count), ("Anna", "other text", 11));
         let said: Vec<_> = one.latest_comments.iter().map(|remark| remark.text.as_str()).collect();
@@ -248,7 +260,12 @@ async fn readings_and_logs_are_what_their_model_declares() {
     }
     assert!(matches!(metrics.put_server(&server("c", "two")).await, Err(Error::NameTaken(_))));
     assert_eq!(metrics.server_by_host("two").await.unwrap(), Some(server("a", "two")));
-    assert_eq!(metrics.servers("north", Some("a"), 5).await.unwrap(), [server("b", "one")]);
+    let all = metrics.servers("north", &PageRequest::first(1)).await.unwrap();
+    assert_eq!(all.items, [server("a", "two")]);
+    let rest = metrics.servers("north", &PageRequest { after: all.next, limit: 5 }).await.unwrap();
+    assert_eq!((rest.items, rest.next), (vec![server("b", "one")], None));
+    let stray = Reading { server: "c".into(), at, cpu: 0.5, memory: 0.5, disk_free: 7 };
+    assert!(matches!(metrics.record(&[stray]).await, Err(Error::UnknownServer(_))));
     metrics.record(&[Reading { server: "a".into(), at, cpu: 0.5, memory: 0.5, disk_free: 7 }]).await.unwrap();
     metrics.log(&[LogLine { server: "a".into(), at, level: Level::Error, message: "no".into() }]).await.unwrap();
     let declared = declared(&model);
@@ -272,6 +289,9 @@ async fn windows_say_what_readings_and_logs_come_to() {
     let store = Store::in_memory().unwrap();
     let metrics = Metrics::new(&store, "social");
     metrics.ensure(Duration::from_secs(30 * 24 * 3600)).await.unwrap();
+    for id in ["a", "b"] {
+        metrics.put_server(&Server { id: id.into(), host: id.into(), region: "north".into() }).await.unwrap();
+    }
     let day = Time::now().timestamp_ms() / 86_400_000 * 86_400_000 - 86_400_000;
     let at = |minute: i64| Time::from_timestamp_ms(day + minute * 60_000);
     let reading = |minute: i64| Reading {
@@ -294,11 +314,16 @@ async fn windows_say_what_readings_and_logs_come_to() {
         message: format!("line {minute}"),
     };
     metrics.log(&(0..100).map(line).collect::<Vec<_>>()).await.unwrap();
-    let newest = metrics.lines("a", at(0), at(50), 2).await.unwrap();
-    assert_eq!(newest, [line(49), line(48)]);
+    let newest = metrics.lines("a", at(0), at(50), &PageRequest::first(2)).await.unwrap();
+    assert_eq!(newest.items, [line(49), line(48)]);
+    let rest = metrics.lines("a", at(0), at(50), &PageRequest { after: newest.next, limit: 100 }).await.unwrap();
+    assert_eq!((rest.items, rest.next), ((0..48).rev().map(line).collect(), None));
     let counts = metrics.log_windows("a", at(0), at(100), Unit::Hour).await.unwrap();
     let counts: Vec<_> = counts.iter().map(|window| (window.at, window.level, window.lines)).collect();
     let expected =
         [(at(0), Level::Error, 6), (at(0), Level::Info, 54), (at(60), Level::Error, 4), (at(60), Level::Info, 36)];
     assert_eq!(counts, expected);
+    let long = metrics.windows("a", at(0), at(MAX_WINDOWS + 1), Unit::Minute).await;
+    assert!(matches!(long, Err(Error::Invalid(_))));
+    assert!(matches!(metrics.windows("c", at(0), at(1), Unit::Minute).await, Err(Error::UnknownServer(_))));
 }

@@ -4,7 +4,8 @@
 //! or a name by the author's, so that the copy knows what must come out; what they share (counts, inboxes, the fan-out) meets
 //! in the store. Meanwhile workers fan out and are killed at any point. After each round everything is compared.
 //!
-//! `SOCIAL_OPERATIONS` says how many operations (2,000), `SOCIAL_THREADS` how many threads (4), `SOCIAL_SEED` which.
+//! `SOCIAL_OPERATIONS` says how many operations (2,000), `SOCIAL_THREADS` how many threads (4, at most 12), `SOCIAL_SEED`
+//! which, `SOCIAL_ROUND` after how many everything is compared (200).
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +24,6 @@ use std::time::Duration;
 use store::Store;
 
 const USERS: usize = 12;
-const ROUND: usize = 200;
 /// What of a feed and a list is compared after each round; at the end, all.
 const COMPARED: usize = 60;
 
@@ -522,7 +522,8 @@ async fn play(settings: Settings, place: Place, operations: usize) {
     }
     let mut reference = Reference { names, ..Reference::default() };
     let begun = std::time::Instant::now();
-    for round in 0..operations.div_ceil(ROUND) {
+    let size = number("SOCIAL_ROUND", 200);
+    for round in 0..operations.div_ceil(size) {
         let world = Arc::new(World { network: network.clone(), ids: ids.clone(), reference: Mutex::new(reference) });
         let killed = [workers(&network, seed + round as u64 * 2), workers(&network, seed + round as u64 * 2 + 1)];
         let mut playing = tokio::task::JoinSet::new();
@@ -530,7 +531,7 @@ async fn play(settings: Settings, place: Place, operations: usize) {
             let world = world.clone();
             playing.spawn(async move {
                 let mut random = Random(seed.wrapping_mul(0x9e37_79b9) + (round * threads + thread) as u64 * 7919 + 1);
-                for _ in 0..ROUND / threads {
+                for _ in 0..size / threads {
                     world.step(thread, threads, &mut random).await;
                 }
             });
@@ -547,10 +548,14 @@ async fn play(settings: Settings, place: Place, operations: usize) {
             network.work(u64::MAX).await.unwrap();
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let last = round + 1 == operations.div_ceil(ROUND);
+        let last = round + 1 == operations.div_ceil(size);
         world.compare(if last { 100_000 } else { COMPARED }).await;
         reference = world.with(std::mem::take);
         drop(world);
+        if round % 50 == 49 {
+            let done = (round + 1) * size;
+            eprintln!("{done} operations, {:.0} a second", done as f64 / begun.elapsed().as_secs_f64());
+        }
         if round % 4 == 0 && !matches!(place, Place::Memory) {
             if let Some(engine) = store.engine() {
                 engine.clone().close().unwrap();

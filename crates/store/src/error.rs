@@ -56,6 +56,12 @@ impl Error {
         self.code == Some(11000)
     }
 
+    /// Whether it says that a resume token is none that the store gave: BadValue, FailedToParse, TypeMismatch,
+    /// InvalidResumeToken, KeyNotFound.
+    pub fn is_invalid_resume_token(&self) -> bool {
+        matches!(self.code, Some(2 | 9 | 14 | 260 | 50811 | 40647 | 40649))
+    }
+
     /// Whether it says that a change stream can't be resumed there any more.
     pub fn is_history_lost(&self) -> bool {
         matches!(self.code, Some(286 | 280)) || self.has_label("NonResumableChangeStreamError")

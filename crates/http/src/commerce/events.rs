@@ -157,7 +157,7 @@ impl Reader {
             Ok(stream) => stream,
             // So much has happened since that the log does not reach back: what counts is what the order is now.
             Err(error) if error.is_history_lost() => return self.refresh(None).await,
-            Err(error) if error.code.is_some_and(|code| INVALID_TOKEN_CODES.contains(&code)) => {
+            Err(error) if error.is_invalid_resume_token() => {
                 return Err(Problem::new(&INVALID_HEADER, "Last-Event-ID is not the id of an event that was sent"));
             }
             Err(error) => return Err(error.into()),
@@ -198,6 +198,3 @@ impl Reader {
         }
     }
 }
-
-/// What a store says to a token that it did not give: BadValue, FailedToParse, TypeMismatch, InvalidResumeToken, KeyNotFound.
-const INVALID_TOKEN_CODES: &[i32] = &[2, 9, 14, 50811, 260, 280];

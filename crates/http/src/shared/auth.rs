@@ -18,11 +18,16 @@ pub enum Role {
     User,
     /// Takes down what others posted.
     Moderator,
+    /// Writes articles.
+    Author,
+    /// Notes readings and logs of machines.
+    Collector,
 }
 
 impl Role {
     /// All roles.
-    pub const ALL: [Role; 5] = [Role::Buyer, Role::Merchant, Role::Operator, Role::User, Role::Moderator];
+    pub const ALL: [Role; 7] =
+        [Role::Buyer, Role::Merchant, Role::Operator, Role::User, Role::Moderator, Role::Author, Role::Collector];
 
     /// Its name, as in tokens and in the API's description.
     pub fn name(self) -> &'static str {
@@ -32,6 +37,8 @@ impl Role {
             Role::Operator => "operator",
             Role::User => "user",
             Role::Moderator => "moderator",
+            Role::Author => "author",
+            Role::Collector => "collector",
         }
     }
 

@@ -16,7 +16,8 @@ impl From<Error> for Problem {
             | Error::UnknownComment(_)
             | Error::UnknownConversation(_)
             | Error::UnknownMessage(_)
-            | Error::UnknownFile(_) => Problem::not_found(),
+            | Error::UnknownFile(_)
+            | Error::UnknownServer(_) => Problem::not_found(),
             Error::NameTaken(_) => because(&ALREADY_EXISTS),
             Error::SelfRelation => because(&SELF_RELATION),
             Error::Blocked => because(&BLOCKED),

@@ -1,13 +1,17 @@
 //! The network over HTTP: routes on the `social` crate. The caller's subject is the user who asks; who may see what is the
 //! domain's to say, and what may not be seen is answered as what is not there.
 
+mod articles;
+mod authors;
 mod chat;
 mod comments;
 mod error;
 mod files;
 mod friends;
+mod machines;
 mod moderation;
 mod notifications;
+mod operations;
 mod posts;
 mod relations;
 mod schema;
@@ -21,7 +25,7 @@ use crate::shared::problem::{FORBIDDEN, Problem, Result};
 use axum::extract::FromRequestParts;
 use axum::http::Uri;
 use axum::http::request::Parts;
-use social::{Id, Network, PageRequest};
+use social::{Blog, Id, Metrics, Network, PageRequest};
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
@@ -54,6 +58,7 @@ impl Social {
 pub(crate) fn routes() -> OpenApiRouter<Arc<Social>> {
     OpenApiRouter::default()
         .merge(users::routes())
+        .merge(operations::routes())
         .merge(relations::routes())
         .merge(friends::routes())
         .merge(posts::routes())
@@ -62,6 +67,17 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Social>> {
         .merge(notifications::routes())
         .merge(chat::routes())
         .merge(files::routes())
+}
+
+/// The blog's routes; a network's users comment by their names there.
+pub(crate) fn blog_routes(blog: Blog, network: Option<Network>) -> OpenApiRouter {
+    let writing = Arc::new(authors::Writing { blog, network });
+    OpenApiRouter::default().merge(authors::routes()).merge(articles::routes()).with_state(writing)
+}
+
+/// The routes of machines' readings and logs.
+pub(crate) fn machine_routes(metrics: Metrics) -> OpenApiRouter {
+    machines::routes().with_state(metrics)
 }
 
 /// The user who asks.

@@ -3,14 +3,15 @@
 use super::{Listing, Me, Social, schema};
 use crate::shared::cursor::{Page, Paging};
 use crate::shared::extract::Body;
-use crate::shared::problem::{INVALID_BODY, Problem, Result};
+use crate::shared::problem::{INVALID_BODY, INVALID_HEADER, Problem, Result};
 use crate::shared::sse;
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use social::Notification;
+use social::{Error, Notification};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -71,19 +72,32 @@ async fn mark_read(
     Ok(Json(Count { count: social.network.read_notifications(me, up_to).await? }))
 }
 
-/// Live updates: notifications and posts, as they come
+/// Live updates: notifications, posts and messages, as they come, whichever process made them
 ///
-/// An update is a hint: whoever misses one finds everything in the lists. `missed` says that some were dropped.
+/// Each has an id; send the last one as `Last-Event-ID` to be told what was missed. An update is a hint: whoever misses one
+/// finds everything in the lists. `missed` says that some were dropped.
 #[utoipa::path(
     get, path = "/v1/updates", tag = "notifications", security(("bearer" = ["user"])),
-    extensions(("x-stream" = json!(true))),
+    params(("Last-Event-ID" = Option<String>, Header, description = "The last update that was seen")),
+    extensions(("x-stream" = json!(true)), ("x-problems" = json!(["invalid-header"]))),
     responses((status = 200, description = "The stream", body = schema::Update, content_type = "text/event-stream")),
 )]
-async fn updates(State(social): State<Arc<Social>>, Me(me): Me) -> Result<Response> {
-    let updates = social.network.updates(me);
+async fn updates(State(social): State<Arc<Social>>, Me(me): Me, headers: HeaderMap) -> Result<Response> {
+    let after = sse::last_event_id(&headers)?;
+    let updates = social.network.updates(me, after).await.map_err(|error| match error {
+        Error::InvalidCursor(_) => {
+            Problem::new(&INVALID_HEADER, "Last-Event-ID is not the id of an update that was sent")
+        }
+        other => other.into(),
+    })?;
     let stream = futures_util::stream::unfold(updates, |mut updates| async move {
-        let change = updates.next().await?;
-        let event = Event::default().event("update").json_data(change).expect("a change is plain data");
+        let update = updates.next().await;
+        // An id alone is no event: it only says where the reader is (WHATWG HTML, 9.2.6).
+        let event = Event::default().id(update.place);
+        let event = match update.change {
+            Some(change) => event.event("update").json_data(change).expect("a change is plain data"),
+            None => event,
+        };
         Some((event, updates))
     });
     Ok(sse::answer(stream).into_response())

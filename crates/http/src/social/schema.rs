@@ -199,3 +199,136 @@ pub(crate) struct File {
     #[schema(format = DateTime)]
     uploaded_at: String,
 }
+
+/// An author of the blog.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct BlogAuthor {
+    id: String,
+    name: String,
+    /// How many articles are published.
+    article_count: i64,
+    #[schema(format = DateTime, nullable = false)]
+    last_published: Option<String>,
+}
+
+/// An article in a list.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct ArticleEntry {
+    id: String,
+    author: String,
+    author_name: String,
+    title: String,
+    slug: String,
+    tags: Vec<String>,
+    /// Since when everybody reads it; a draft without it.
+    #[schema(format = DateTime, nullable = false)]
+    published_at: Option<String>,
+    comment_count: i64,
+    version: i64,
+}
+
+/// An article.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Article {
+    id: String,
+    author: String,
+    author_name: String,
+    title: String,
+    slug: String,
+    body: String,
+    tags: Vec<String>,
+    /// Since when everybody reads it; a draft without it.
+    #[schema(format = DateTime, nullable = false)]
+    published_at: Option<String>,
+    comment_count: i64,
+    /// The newest ten.
+    latest_comments: Vec<Remark>,
+    version: i64,
+}
+
+/// A comment on an article.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Remark {
+    id: String,
+    author_name: String,
+    text: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// A machine.
+#[derive(ToSchema)]
+pub(crate) struct Server {
+    id: String,
+    host: String,
+    region: String,
+}
+
+/// How a machine was at a moment.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Reading {
+    /// The machine.
+    server: String,
+    #[schema(format = DateTime)]
+    at: String,
+    /// Processor use, from zero to one.
+    cpu: f64,
+    /// Memory use, from zero to one.
+    memory: f64,
+    /// Free bytes on the disk.
+    disk_free: i64,
+}
+
+/// What the readings of a window come to.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct Window {
+    /// When it begins.
+    #[schema(format = DateTime)]
+    at: String,
+    /// How many.
+    readings: i64,
+    /// The mean.
+    cpu: f64,
+    highest_cpu: f64,
+    /// The mean.
+    memory: f64,
+    least_disk_free: i64,
+}
+
+/// How much a line matters.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) enum LogLevel {
+    Debug,
+    Info,
+    Warning,
+    Error,
+}
+
+/// A line of a machine's log.
+#[derive(ToSchema)]
+pub(crate) struct LogLine {
+    /// The machine.
+    server: String,
+    #[schema(format = DateTime)]
+    at: String,
+    level: LogLevel,
+    #[schema(max_length = 2000)]
+    message: String,
+}
+
+/// How many lines of a level a window has.
+#[derive(ToSchema)]
+pub(crate) struct LogWindow {
+    /// When it begins.
+    #[schema(format = DateTime)]
+    at: String,
+    level: LogLevel,
+    lines: i64,
+}

@@ -1,8 +1,7 @@
 //! Users of the network.
 
-use super::{Listing, Me, Social, schema, unblocked, user};
+use super::{Me, Social, schema, unblocked, user};
 use crate::shared::auth::{Caller, Role};
-use crate::shared::cursor::{Page, Paging};
 use crate::shared::extract::{Body, Path};
 use crate::shared::problem::{Problem, Result};
 use axum::Json;
@@ -10,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use social::{Card, Id, Operation, Profile, ProfileChange};
+use social::{Card, Id, Profile, ProfileChange};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -21,7 +20,6 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Social>> {
         .routes(routes!(add_user))
         .routes(routes!(user_page, change_user, leave_network))
         .routes(routes!(user_by_name))
-        .routes(routes!(operations))
 }
 
 /// Somebody to sign up.
@@ -107,15 +105,6 @@ async fn leave_network(State(social): State<Arc<Social>>, caller: Caller, Path(i
     }
     social.network.leave_network(id).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// What the caller did, and what was done to what is the caller's, the latest first
-#[utoipa::path(
-    get, path = "/v1/operations", tag = "users", security(("bearer" = ["user"])), params(Paging),
-    responses((status = 200, description = "A page of it", body = Page<schema::Operation>)),
-)]
-async fn operations(State(social): State<Arc<Social>>, Me(me): Me, list: Listing) -> Result<Page<Operation>> {
-    Ok(list.page(social.network.operations(me, &list.wanted).await?))
 }
 
 /// The user of a name

@@ -6,7 +6,8 @@ use crate::client::{Reply, Running};
 use commerce::{Shop, Signed};
 use http::{Config, Limits, Role};
 use serde_json::{Value, json};
-use social::Network;
+use social::{Blog, Metrics, Network};
+use std::time::Duration;
 use store::Store;
 
 pub(crate) const SECRET: &[u8] = b"a secret between the shop and the provider";
@@ -21,6 +22,8 @@ pub(crate) async fn limited(limits: Limits) -> Running {
     let config = config(&store, limits);
     config.commerce.as_ref().unwrap().ensure_indexes().await.unwrap();
     config.social.as_ref().unwrap().ensure_indexes().await.unwrap();
+    config.blog.as_ref().unwrap().ensure_indexes().await.unwrap();
+    config.metrics.as_ref().unwrap().ensure(Duration::from_secs(24 * 3600)).await.unwrap();
     Running::on(store, config).await
 }
 
@@ -32,6 +35,8 @@ pub(crate) fn config(store: &Store, limits: Limits) -> Config {
     Config {
         commerce: Some(Shop::with(store.clone(), "shop", shop)),
         social: Some(Network::with_settings(store.clone(), "social", network)),
+        blog: Some(Blog::new(store.clone(), "blog", social::Keeping::Service)),
+        metrics: Some(Metrics::new(store, "metrics")),
         limits,
         ..Config::default()
     }

@@ -29,7 +29,8 @@ struct Issue {
     /// On whose behalf it calls: a user's id
     #[arg(long)]
     subject: String,
-    /// What it may do, with commas between: buyer, merchant, operator, user, moderator
+    /// What it may do, with commas between: buyer, merchant, operator, user, moderator, author,
+    /// collector
     #[arg(long, value_name = "ROLE", value_delimiter = ',', required = true, value_parser = role)]
     role: Vec<Role>,
     /// After how many days it ends (default: never)

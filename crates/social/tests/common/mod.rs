@@ -39,6 +39,11 @@ pub async fn network(settings: Settings) -> Network {
 /// The engine behind the deployment of this process.
 static SERVED: OnceLock<engine::Engine> = OnceLock::new();
 
+/// The same network as another process sees it: nothing in common but the store.
+pub fn beside(network: &Network) -> Network {
+    Network::with_settings(network.store().clone(), network.database(), network.settings().clone())
+}
+
 /// The deployment of this process: an engine in memory, which knows nothing of the model. Gives the URL for the driver.
 pub fn deployment() -> String {
     static URL: OnceLock<String> = OnceLock::new();
@@ -101,6 +106,18 @@ pub async fn feed(network: &Network, reader: Id) -> Vec<String> {
             None => return said,
         }
     }
+}
+
+/// The next change that a listener is told.
+pub async fn next_change(updates: &mut social::Updates) -> social::Change {
+    let change = async {
+        loop {
+            if let Some(change) = updates.next().await.change {
+                return change;
+            }
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), change).await.expect("a change is told in time")
 }
 
 pub async fn settle(network: &Network) {
