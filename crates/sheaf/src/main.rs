@@ -2,6 +2,7 @@
 
 mod command;
 mod log;
+mod memory;
 mod metrics;
 mod serve;
 mod transfer;

@@ -4,6 +4,7 @@
 //! the flags are called), the default.
 
 use crate::log::{self, Format};
+use crate::memory;
 use crate::metrics::{self, Pages, Sources};
 use crate::web;
 use clap::Args;
@@ -69,6 +70,9 @@ pub(crate) struct Arguments {
     /// Size of a document, in bytes, from which on it is too near to the limit of 16 MiB (default: 12582912)
     #[arg(long, value_name = "BYTES", env = "SHEAF_DOCUMENT_ALARM")]
     document_alarm: Option<u64>,
+    /// Memory for the caches of the tables, in bytes (default: a quarter of the memory there is, at least 320 MiB)
+    #[arg(long, value_name = "BYTES", env = "SHEAF_CACHE_BYTES", value_parser = clap::value_parser!(u64).range(16 << 20..))]
+    cache_bytes: Option<u64>,
     /// The change log is kept up to this size, in bytes, for change streams and backups (default: 1 GiB)
     #[arg(long, value_name = "BYTES", env = "SHEAF_LOG_RETAIN_BYTES")]
     log_retain_bytes: Option<u64>,
@@ -111,6 +115,7 @@ struct File {
     max_connections: Option<usize>,
     metrics_port: Option<u16>,
     document_alarm: Option<u64>,
+    cache_bytes: Option<u64>,
     log_retain_bytes: Option<u64>,
     log_retain_seconds: Option<u32>,
     log_format: Option<Format>,
@@ -183,6 +188,7 @@ impl Arguments {
         self.max_connections = self.max_connections.or(file.max_connections);
         self.metrics_port = self.metrics_port.or(file.metrics_port);
         self.document_alarm = self.document_alarm.or(file.document_alarm);
+        self.cache_bytes = self.cache_bytes.or(file.cache_bytes);
         self.log_retain_bytes = self.log_retain_bytes.or(file.log_retain_bytes);
         self.log_retain_seconds = self.log_retain_seconds.or(file.log_retain_seconds);
         self.log_format = self.log_format.or(file.log_format);
@@ -302,6 +308,8 @@ fn engine_options(arguments: &Arguments) -> engine::Options {
         u64::from_le_bytes(bytes)
     };
     let mut storage = engine::storage::Options::default();
+    let cache_bytes = arguments.cache_bytes.unwrap_or_else(memory::default_cache_bytes);
+    (storage.cache_bytes, storage.point_bytes) = memory::split(cache_bytes);
     if let Some(bytes) = arguments.log_retain_bytes {
         storage.retain_bytes = bytes;
     }
