@@ -23,6 +23,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use store::Store;
 
+/// The allocator of the `sheaf` binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const CONNECTIONS: usize = 50;
 const PIPELINED: usize = 16;
 const PLENTY: i64 = 1_000_000_000;

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::fields::{Fields, from_document};
+use crate::note::Note;
 use crate::order::{Address, Line, MAX_LINES, MAX_QUANTITY, Order, OrderRequest};
 use crate::shop::Shop;
 use crate::unit::Unit;
@@ -81,14 +82,25 @@ impl Shop {
     /// # Errors
     /// [`Error::EmptyCart`], and what [`Shop::place_order`] refuses; the cart then stays as it is.
     pub async fn checkout(&self, buyer: &str, checkout: &Checkout) -> Result<Order> {
+        self.checkout_noted(buyer, checkout, None).await
+    }
+
+    /// The same, with a note of what became of it in the order's own transaction.
+    ///
+    /// # Errors
+    /// As [`Shop::checkout`].
+    pub async fn checkout_noted(&self, buyer: &str, checkout: &Checkout, note: Option<Note<Order>>) -> Result<Order> {
         if checkout.key.is_empty() {
             return Err(Error::invalid("key", "a checkout needs an idempotency key"));
         }
         let (buyer, checkout) = (buyer.to_owned(), checkout.clone());
-        let done = self.run(move |unit| {
-            let (buyer, checkout) = (buyer.clone(), checkout.clone());
-            Box::pin(async move { check_out(unit, &buyer, &checkout).await })
-        });
+        let done = self.run_noted(
+            move |unit| {
+                let (buyer, checkout) = (buyer.clone(), checkout.clone());
+                Box::pin(async move { check_out(unit, &buyer, &checkout).await })
+            },
+            note,
+        );
         done.await
     }
 }

@@ -24,6 +24,7 @@ mod id;
 mod kept;
 mod logistics;
 mod money;
+mod note;
 mod order;
 mod page;
 mod payment;
@@ -49,6 +50,7 @@ pub use flash::{FlashSale, MAX_WRITTEN, NewFlashSale, Reservation, Reserved, Sal
 pub use id::MAX_ID_BYTES;
 pub use logistics::{MAX_EVENTS, MAX_PARCELS, NewParcel, Parcel, TrackEvent};
 pub use money::{Currency, MAX_RATE_SCALE, Money, Rate, split};
+pub use note::{Note, NoteWrite};
 pub use order::{
     Address, Buyer, Discount, HistoryEntry, Item, ItemSummary, LatestLogistics, Line, MAX_LINES, MAX_QUANTITY, Order,
     OrderFilter, OrderRequest, OrderSummary, PaymentSummary, ReturnedLine,

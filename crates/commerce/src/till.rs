@@ -10,6 +10,7 @@
 //! job waits for nobody. Other processes on the same deployment may still conflict with a batch; it then runs again.
 
 use crate::error::{Error, Result};
+use crate::note::Note;
 use crate::shop::Shop;
 use crate::unit::{Place, Unit};
 use parking_lot::Mutex;
@@ -74,6 +75,36 @@ impl Shop {
         F: for<'u, 's> Fn(&'u mut Unit<'s>) -> BoxFuture<'u, Result<T>> + Send + Sync + 'static,
     {
         self.submit(work, false).await
+    }
+
+    /// The same, with a note of what became of it in the same transaction.
+    pub(crate) async fn run_noted<T, F>(&self, work: F, note: Option<Note<T>>) -> Result<T>
+    where
+        T: Send + Sync + 'static,
+        F: for<'u, 's> Fn(&'u mut Unit<'s>) -> BoxFuture<'u, Result<T>> + Send + Sync + 'static,
+    {
+        let Some(note) = note else { return self.run(work).await };
+        let (work, making) = (Arc::new(work), note.clone());
+        let noted = self.run(move |unit| {
+            let (work, note) = (work.clone(), making.clone());
+            Box::pin(async move {
+                let mark = unit.mark();
+                let outcome = work(&mut *unit).await;
+                if let Err(Error::Store(error)) = outcome {
+                    return Err(Error::Store(error));
+                }
+                if outcome.is_err() {
+                    unit.back_to(mark);
+                }
+                if let Some(write) = note.make(&outcome) {
+                    unit.note(&note.database, &note.collection, write);
+                }
+                Ok(outcome)
+            })
+        });
+        let outcome = noted.await.flatten();
+        note.settle(&outcome);
+        outcome
     }
 
     /// The same in a transaction of its own, in which [`Unit::aggregate`] sees all that is stored.

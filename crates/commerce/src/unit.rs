@@ -11,10 +11,12 @@
 
 use crate::error::{Error, Result};
 use crate::fields::Fields;
+use crate::note::NoteWrite;
 use crate::shop::Shop;
 use crate::time::Time;
 use bson::{Bson, Document, doc};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use store::{Aggregate, Session, Update};
 
 /// The collections whose documents count their changes.
@@ -36,6 +38,8 @@ pub(crate) struct Unit<'s> {
     held: BTreeMap<Place, Held>,
     undo: Vec<(Place, Option<Document>)>,
     appended: Vec<(&'static str, Document)>,
+    /// By database and collection.
+    notes: BTreeMap<(Arc<str>, Arc<str>), Vec<NoteWrite>>,
 }
 
 /// A point to return to.
@@ -47,7 +51,15 @@ pub(crate) struct Mark {
 impl<'s> Unit<'s> {
     pub(crate) fn new(shop: Shop, session: &'s mut Session) -> Unit<'s> {
         let now = shop.now();
-        Unit { shop, now, session, held: BTreeMap::new(), undo: Vec::new(), appended: Vec::new() }
+        Unit {
+            shop,
+            now,
+            session,
+            held: BTreeMap::new(),
+            undo: Vec::new(),
+            appended: Vec::new(),
+            notes: BTreeMap::new(),
+        }
     }
 
     /// A point to which [`Unit::back_to`] returns.
@@ -147,6 +159,11 @@ impl<'s> Unit<'s> {
         self.appended.push((collection, new));
     }
 
+    /// Notes what a caller wants written in this transaction, whatever becomes of the job.
+    pub(crate) fn note(&mut self, database: &Arc<str>, collection: &Arc<str>, write: NoteWrite) {
+        self.notes.entry((database.clone(), collection.clone())).or_default().push(write);
+    }
+
     /// Removes a document, if it is there.
     pub(crate) async fn remove(&mut self, collection: &'static str, id: &str) -> Result<Option<Document>> {
         let place = (collection, id.to_owned());
@@ -215,6 +232,7 @@ impl<'s> Unit<'s> {
         for (collection, documents) in inserts {
             self.shop.collection(collection).insert_many(documents, Some(&mut *self.session)).await?;
         }
+        self.write_notes().await?;
         let mut buyers = Vec::new();
         for (collection, before, after) in &images {
             match (*collection, after.as_ref().or(before.as_ref())) {
@@ -226,6 +244,23 @@ impl<'s> Unit<'s> {
         }
         crate::kept::keep(&self.shop, &images, self.session, &mut changed).await?;
         Ok((changed, buyers))
+    }
+
+    async fn write_notes(&mut self) -> Result<()> {
+        for ((database, collection), writes) in std::mem::take(&mut self.notes) {
+            let handle = self.shop.store().collection(&database, &collection);
+            let mut new = Vec::new();
+            for write in writes {
+                match write {
+                    NoteWrite::Insert(document) => new.push(document),
+                    NoteWrite::Update { filter, change } => {
+                        handle.update_one(filter, change, Update::default(), Some(&mut *self.session)).await?;
+                    }
+                }
+            }
+            handle.insert_many(new, Some(&mut *self.session)).await?;
+        }
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::fields::{from_document, to_document};
-use crate::money::Currency;
+use crate::money::{Currency, Money};
 use crate::order::Address;
 use crate::shop::Shop;
 use crate::time::Time;
@@ -58,9 +58,10 @@ pub struct User {
     /// How many orders are paid, shipped or signed; kept.
     #[serde(default)]
     pub order_count: i64,
-    /// What those come to in minor units, of whatever currency ([`Shop::spending`] tells them apart); kept.
-    #[serde(default)]
-    pub total_spent: i64,
+    /// What those come to, when all of them are in one currency; otherwise nothing, as amounts of several have no sum
+    /// ([`Shop::spending`] has each).
+    #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub total_spent: Option<Money>,
     /// Since when they are here.
     pub created_at: Time,
 }
@@ -131,7 +132,16 @@ impl Shop {
     /// # Errors
     /// [`Error::NotFound`].
     pub async fn user(&self, id: &str) -> Result<User> {
-        from_document(&self.by_id("users", "user", id).await?)
+        self.with_spending(&self.by_id("users", "user", id).await?).await
+    }
+
+    /// The user of a document. Its own `totalSpent` adds up minor units; they mean something where there is one currency.
+    async fn with_spending(&self, found: &Document) -> Result<User> {
+        let mut user: User = from_document(found)?;
+        if let [only] = self.spending(&user.id).await?.as_slice() {
+            user.total_spent = Some(Money::new(only.spent, only.currency));
+        }
+        Ok(user)
     }
 
     /// A user by their name.
@@ -140,7 +150,7 @@ impl Shop {
     /// [`Error::NotFound`].
     pub async fn user_by_name(&self, name: &str) -> Result<User> {
         let found = self.collection("users").find_one(doc! { "username": name }, None).await?;
-        from_document(&found.ok_or_else(|| Error::missing("user", name))?)
+        self.with_spending(&found.ok_or_else(|| Error::missing("user", name))?).await
     }
 
     /// What a user spent, by currency.

@@ -305,6 +305,19 @@ impl Shop {
         done.await
     }
 
+    /// Makes the calls of a delivery that was given up anew, from the first one on; it has the same `webhook-id`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::IllegalMove`] for a delivery that was not given up, and for an endpoint that is gone.
+    pub async fn resend_webhook(&self, endpoint: &str, delivery: &str) -> Result<WebhookDelivery> {
+        let (endpoint, id) = (endpoint.to_owned(), delivery.to_owned());
+        let done = self.run(move |unit| {
+            let (endpoint, id) = (endpoint.clone(), id.clone());
+            Box::pin(async move { resend(unit, &endpoint, &id).await })
+        });
+        done.await
+    }
+
     /// Forgets deliveries that were over a week ago; to be called every hour or so.
     ///
     /// # Errors
@@ -398,6 +411,29 @@ async fn claim(unit: &mut Unit<'_>, id: &str) -> Result<Option<WebhookCall>> {
 fn over(delivery: &mut Document, status: &str, now: Time) {
     delivery.insert("status", status);
     delivery.insert("doneAt", now);
+}
+
+async fn resend(unit: &mut Unit<'_>, endpoint: &str, id: &str) -> Result<WebhookDelivery> {
+    let to = unit.need("webhookEndpoints", "webhook endpoint", endpoint).await?;
+    let known = unit.get("webhookDeliveries", id).await?.filter(|known| known.text("endpointId") == endpoint);
+    let from = known.ok_or_else(|| Error::missing("delivery", id))?.text("status").to_owned();
+    let illegal = |what, id: &str, from: &str| {
+        Err(Error::IllegalMove { what, id: id.to_owned(), from: from.to_owned(), to: "pending".to_owned() })
+    };
+    if to.text("status") != "active" {
+        return illegal("webhook endpoint", endpoint, to.text("status"));
+    }
+    if from != "failed" {
+        return illegal("delivery", id, &from);
+    }
+    let now = unit.now;
+    let delivery = unit.edit("webhookDeliveries", "delivery", id).await?;
+    delivery.insert("status", "pending");
+    delivery.insert("attempts", 0_i64);
+    delivery.insert("due", now);
+    delivery.remove("doneAt");
+    delivery.remove("why");
+    from_document(delivery)
 }
 
 async fn answered(unit: &mut Unit<'_>, id: &str, answer: &WebhookAnswer) -> Result<()> {

@@ -302,6 +302,31 @@ async fn a_day_begins_at_midnight_of_the_named_zone_and_rollup_and_count_agree()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_spent_in_two_currencies_has_no_sum() {
+    for keeping in [Keeping::Model, Keeping::Shop] {
+        let (shop, hand) = stocked(keeping, 10).await;
+        let provider = provider(&hand);
+        let dollars = commerce::Money::new(700, "USD".parse().unwrap());
+        shop.add_product(&NewProduct::new("d", "product d", dollars)).await.unwrap();
+        let sku = NewSku { id: "d".into(), product_id: "d".into(), price_minor: 700, quantity: 9, ..NewSku::default() };
+        shop.add_sku(&sku).await.unwrap();
+        assert_eq!(shop.user("u1").await.unwrap().total_spent, None, "nothing yet");
+        let mut spent = Vec::new();
+        for line in ["p", "d"] {
+            paid(&shop, &provider, 1, &[(line, 1)]).await;
+            let user = shop.user("u1").await.unwrap();
+            spent.push((user.order_count, user.total_spent));
+        }
+        assert_eq!(spent, [(1, Some(euros(1_000))), (2, None)], "{keeping:?}");
+        let each: Vec<_> = shop.spending("u1").await.unwrap().iter().map(|each| (each.currency, each.spent)).collect();
+        assert_eq!(each, [(euros(0).currency, 1_000), (dollars.currency, 700)], "{keeping:?}");
+        let mixed = shop.place_order(&request(1, &[("p", 1), ("d", 1)])).await;
+        assert!(matches!(mixed, Err(Error::CurrencyMismatch { .. })), "{mixed:?}");
+        assert_eq!(shop.verify().await.unwrap().violations, Vec::<String>::new());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cached_order_is_what_was_answered_last_and_others_changes_arrive() {
     let (shop, _) = stocked(Keeping::Model, 10).await;
     let follower = tokio::spawn({

@@ -99,6 +99,18 @@ async fn a_call_that_fails_is_made_again_with_the_same_id_and_given_up_in_the_en
     let told = shop.webhook_deliveries(&endpoint.id, 10).await.unwrap();
     assert_eq!((told[0].status.as_str(), told[0].attempts), ("failed", 10));
     assert_eq!(told[0].why.as_deref(), Some("it answered 500"));
+    // Somebody asks for it once more: it begins anew, with the same id.
+    let again = shop.resend_webhook(&endpoint.id, &told[0].id).await.unwrap();
+    assert_eq!((again.status.as_str(), again.attempts, again.why), ("pending", 0, None));
+    let resent = claim_one(&shop).await.unwrap();
+    assert_eq!(resent.signed.id, first.signed.id);
+    shop.webhook_answered(&resent.delivery, WebhookAnswer::Taken).await.unwrap();
+    for (to, delivery) in [(endpoint.id.as_str(), "none"), ("none", told[0].id.as_str())] {
+        let missing = shop.resend_webhook(to, delivery).await;
+        assert!(matches!(missing, Err(Error::NotFound { .. })), "{missing:?}");
+    }
+    let taken = shop.resend_webhook(&endpoint.id, &told[0].id).await;
+    assert!(matches!(&taken, Err(Error::IllegalMove { from, .. }) if from == "delivered"), "{taken:?}");
     hand.forward_ms(8 * 24 * 3_600 * 1_000);
     assert_eq!((claim_one(&shop).await, shop.forget_webhooks().await.unwrap()), (None, 1));
 }

@@ -69,6 +69,12 @@ async fn an_endpoint_is_told_of_an_order_by_signed_calls() {
     assert_eq!((&listed["items"][0]["url"], &listed["items"][0]["secret"]), (&json!(url), &Value::Null));
     let shown = server.get(&format!("{path}/deliveries")).token(&operator).send().await.expect(200).json();
     assert_eq!(shown["items"].as_array().unwrap().len(), 2, "{shown}");
+    let resend = |delivery: &str| {
+        let path = format!("{path}/deliveries/{delivery}/resend");
+        server.post(&path).token(&operator).once().send()
+    };
+    resend(shown["items"][0]["id"].as_str().unwrap()).await.expect_problem(409, "illegal-move");
+    resend("none").await.expect_problem(404, "not-found");
     server.call("DELETE", &path).token(&operator).once().send().await.expect(204);
     server.get(&format!("{path}/deliveries")).token(&operator).send().await.expect_problem(404, "not-found");
 }

@@ -10,8 +10,10 @@ use serde::Deserialize;
 use social::{Blog, Metrics, Network};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 use store::{Find, Store};
+use wire::Tls;
 
 /// The shop's database.
 pub(crate) const SHOP: &str = "shop";
@@ -34,10 +36,18 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", env = "SHEAF_HTTP_PORT")]
     #[serde(rename = "port")]
     pub(crate) http_port: Option<u16>,
-    /// Addresses of the HTTP API, with commas between (default: 127.0.0.1). It speaks no TLS: put a proxy in front
+    /// Addresses of the HTTP API, with commas between (default: 127.0.0.1)
     #[arg(long, value_name = "ADDRESS", env = "SHEAF_HTTP_BIND", value_delimiter = ',')]
     #[serde(rename = "bind")]
     pub(crate) http_bind: Vec<IpAddr>,
+    /// Speak TLS on the HTTP port, with this PEM file of certificate chain and private key
+    #[arg(long, value_name = "FILE", env = "SHEAF_HTTP_TLS_CERT_KEY_FILE")]
+    #[serde(rename = "tls-cert-key-file")]
+    pub(crate) http_tls_cert_key_file: Option<PathBuf>,
+    /// Serve plain connections on the HTTP port beside those with TLS
+    #[arg(long, env = "SHEAF_HTTP_TLS_OPTIONAL")]
+    #[serde(rename = "tls-optional")]
+    pub(crate) http_tls_optional: bool,
     /// Web origins whose pages may call the HTTP API, with commas between (default: none)
     #[arg(long, value_name = "ORIGIN", env = "SHEAF_HTTP_CORS_ORIGIN", value_delimiter = ',')]
     #[serde(rename = "cors-origin")]
@@ -57,6 +67,8 @@ impl Arguments {
     pub(crate) fn with_file(&mut self, file: Arguments) {
         self.http_port = self.http_port.or(file.http_port);
         self.http_rate = self.http_rate.or(file.http_rate);
+        self.http_tls_cert_key_file = self.http_tls_cert_key_file.take().or(file.http_tls_cert_key_file);
+        self.http_tls_optional |= file.http_tls_optional;
         self.webhook_secret = self.webhook_secret.take().or(file.webhook_secret);
         if self.http_cors_origin.is_empty() {
             self.http_cors_origin = file.http_cors_origin;
@@ -115,9 +127,15 @@ impl Arguments {
             metrics.ensure(KEEP_METRICS).await.map_err(|error| error.to_string())?;
         }
         let api = Api::new(store, &config).await.map_err(|error| error.to_string())?;
-        let server = Server::bind(&self.addresses(port), &api).await.map_err(|error| error.to_string())?;
+        let mut server = Server::bind(&self.addresses(port), &api).await.map_err(|error| error.to_string())?;
+        let mut scheme = "http";
+        if let Some(file) = &self.http_tls_cert_key_file {
+            let tls = Tls { certificate_key_file: file.clone(), required: !self.http_tls_optional };
+            server = server.with_tls(tls.acceptor().map_err(|error| error.to_string())?, tls.required);
+            scheme = "https";
+        }
         for address in server.addresses() {
-            tracing::info!(%address, "listening: http://{address}/openapi.json");
+            tracing::info!(%address, "listening: {scheme}://{address}/openapi.json");
         }
         Ok(Some(server))
     }

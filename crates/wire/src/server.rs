@@ -60,7 +60,7 @@ impl Server {
     /// If an address can't be listened on, or the certificate or its key can't be used.
     pub async fn bind(config: Config, engine: Engine) -> Result<Server, ConfigError> {
         let tls = match &config.tls {
-            Some(tls) => Some((acceptor(tls)?, tls.required)),
+            Some(tls) => Some((tls.acceptor()?, tls.required)),
             None => None,
         };
         let mut listeners = Vec::new();
@@ -244,21 +244,27 @@ async fn starts_handshake(tcp: &TcpStream) -> std::io::Result<bool> {
     Ok(tcp.peek(&mut first).await? == 1 && first[0] == TLS_HANDSHAKE_BYTE)
 }
 
-fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ConfigError> {
-    let path = &tls.certificate_key_file;
-    let failed = |reason: String| ConfigError::Tls(path.clone(), reason);
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect)
-        .map_err(|error| failed(format!("no certificate: {error}")))?;
-    let key = PrivateKeyDer::from_pem_file(path).map_err(|error| failed(format!("no private key: {error}")))?;
-    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| failed(error.to_string()))?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .map_err(|error| failed(error.to_string()))?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+impl Tls {
+    /// What makes the handshakes, for this server and for others beside it.
+    ///
+    /// # Errors
+    /// A file without a certificate or key, and those that don't fit.
+    pub fn acceptor(&self) -> Result<TlsAcceptor, ConfigError> {
+        let path = &self.certificate_key_file;
+        let failed = |reason: String| ConfigError::Tls(path.clone(), reason);
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(path)
+            .and_then(Iterator::collect)
+            .map_err(|error| failed(format!("no certificate: {error}")))?;
+        let key = PrivateKeyDer::from_pem_file(path).map_err(|error| failed(format!("no private key: {error}")))?;
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| failed(error.to_string()))?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
 }
 
 /// Listens on a Unix socket; a file that a dead server left behind is removed first.

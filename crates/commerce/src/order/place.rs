@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::fields::{Fields, to_document};
 use crate::id;
 use crate::money::{Currency, Money};
+use crate::note::Note;
 use crate::shop::Shop;
 use crate::states::{ORDER, Step};
 use crate::unit::Unit;
@@ -22,13 +23,24 @@ impl Shop {
     /// [`Error::CurrencyMismatch`], [`Error::CouponRefused`], [`Error::KeyReused`], [`Error::AlreadyExists`] for a number
     /// that is taken.
     pub async fn place_order(&self, request: &OrderRequest) -> Result<Order> {
+        self.place_order_noted(request, None).await
+    }
+
+    /// The same, with a note of what became of it in the order's own transaction.
+    ///
+    /// # Errors
+    /// As [`Shop::place_order`].
+    pub async fn place_order_noted(&self, request: &OrderRequest, note: Option<Note<Order>>) -> Result<Order> {
         let request = request.clone();
         sum_lines(&request.lines)?;
         let number = request.number.clone();
-        let placed = self.run(move |unit| {
-            let request = request.clone();
-            Box::pin(async move { Order::of(&place(unit, &request, None).await?) })
-        });
+        let placed = self.run_noted(
+            move |unit| {
+                let request = request.clone();
+                Box::pin(async move { Order::of(&place(unit, &request, None).await?) })
+            },
+            note,
+        );
         match (placed.await, number) {
             (Err(Error::Store(error)), Some(id)) if error.is_duplicate_key() => {
                 Err(Error::AlreadyExists { what: "order number", id })

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, reason = "shared by tests that use parts of it")]
 
+pub(crate) mod mortal;
+
 use commerce::{Address, Keeping, Line, MODEL, Money, NewProduct, NewSku, NewUser, OrderRequest, Settings, Shop};
 use model::keep::Keeper;
 use model::keep::embedded::ModelHook;
@@ -37,13 +39,17 @@ impl Hand {
 /// 2026-11-30 15:59 UTC: one minute to midnight in Shanghai.
 pub(crate) const START: i64 = 1_796_054_340_000;
 
-pub(crate) fn add_hook(store: &Store) {
+/// The shop's model.
+pub(crate) fn shop_model() -> model::Model {
     let mut sources = Sources::default();
     for (name, text) in MODEL {
         sources.push(name, text);
     }
-    let checked = model::parse(sources).unwrap_or_else(|problems| panic!("{problems}"));
-    let hook = ModelHook::new(Keeper::new(&checked.model).unwrap(), "shop");
+    model::parse(sources).unwrap_or_else(|problems| panic!("{problems}")).model
+}
+
+pub(crate) fn add_hook(store: &Store) {
+    let hook = ModelHook::new(Keeper::new(&shop_model()).unwrap(), "shop");
     store.engine().unwrap().add_hook(Arc::new(hook));
 }
 
@@ -144,5 +150,10 @@ impl Serving {
     pub(crate) async fn stop(self) {
         self.stop.send(()).unwrap();
         self.server.await.unwrap();
+    }
+
+    /// Ends it at once.
+    pub(crate) fn kill(self) {
+        self.server.abort();
     }
 }

@@ -1,15 +1,14 @@
 //! The caller's cart, and what becomes of it.
 
 use super::buyers::AddressRequest;
-use super::orders::answer;
-use super::{Commerce, error, schema};
+use super::orders::once;
+use super::{Commerce, schema};
 use crate::shared::auth::Caller;
 use crate::shared::etag::{IfMatch, Tagged};
 use crate::shared::extract::{Body, Path};
-use crate::shared::idempotency::OnceKey;
+use crate::shared::idempotency::Once;
 use crate::shared::problem::Result;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use commerce::{Cart, Checkout};
 use serde::Deserialize;
@@ -86,12 +85,11 @@ struct CheckoutRequest {
 async fn checkout(
     State(commerce): State<Arc<Commerce>>,
     caller: Caller,
-    OnceKey(key): OnceKey,
+    call: Once,
     Body(body): Body<CheckoutRequest>,
 ) -> Result<Response> {
     super::bounded("remark", &body.remark, 0, 500)?;
     let address = body.address.map(AddressRequest::checked).transpose()?;
-    let checkout = Checkout { key, address, coupon: body.coupon, remark: body.remark };
-    let order = commerce.shop.checkout(&caller.subject, &checkout).await.map_err(error::in_body)?;
-    Ok(answer(StatusCode::CREATED, order))
+    let checkout = Checkout { key: call.key.clone(), address, coupon: body.coupon, remark: body.remark };
+    Ok(once(call, |note| commerce.shop.checkout_noted(&caller.subject, &checkout, Some(note))).await)
 }

@@ -6,12 +6,13 @@ use crate::shared::auth::{Caller, Role};
 use crate::shared::cursor::{Page, Paging};
 use crate::shared::etag::{IfMatch, Tagged};
 use crate::shared::extract::{Body, Path, Query};
-use crate::shared::idempotency::OnceKey;
+use crate::shared::idempotency::{Kept, Once};
 use crate::shared::problem::{INVALID_QUERY, Problem, Result};
+use crate::shared::record::Write;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use commerce::{Line, Order, OrderFilter, OrderRequest, OrderSummary, states};
+use commerce::{Line, Note, NoteWrite, Order, OrderFilter, OrderRequest, OrderSummary, states};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
@@ -30,6 +31,34 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Commerce>> {
 pub(super) fn answer(status: StatusCode, order: Order) -> Response {
     let at = [(header::LOCATION, super::location("/v1/orders", &order.id))];
     (at, Tagged { status, version: order.version, body: order }).into_response()
+}
+
+/// The answer to a new order, or to one that was refused.
+fn placed(outcome: commerce::Result<Order>) -> Response {
+    match outcome {
+        Ok(order) => answer(StatusCode::CREATED, order),
+        Err(refusal) => error::in_body(refusal).into_response(),
+    }
+}
+
+/// Has an order placed, whose answer is kept in its own transaction.
+pub(super) async fn once<F>(once: Once, place: impl FnOnce(Note<Order>) -> F) -> Response
+where
+    F: Future<Output = commerce::Result<Order>>,
+{
+    let (database, collection) = once.place();
+    let (database, collection) = (database.to_owned(), collection.to_owned());
+    let note = Note::new(&database, &collection, move |outcome: &commerce::Result<Order>| {
+        Some(match once.kept(placed(outcome.clone()))? {
+            Write::Insert(document) => NoteWrite::Insert(document),
+            Write::Update { filter, change } => NoteWrite::Update { filter, change },
+        })
+    });
+    let mut answer = placed(place(note.clone()).await);
+    if note.is_written() {
+        answer.extensions_mut().insert(Kept);
+    }
+    answer
 }
 
 /// So many of a SKU.
@@ -78,12 +107,12 @@ struct OrderBody {
 async fn place_order(
     State(commerce): State<Arc<Commerce>>,
     caller: Caller,
-    OnceKey(key): OnceKey,
+    call: Once,
     Body(body): Body<OrderBody>,
 ) -> Result<Response> {
     super::bounded("remark", &body.remark, 0, 500)?;
     let request = OrderRequest {
-        key: Some(key),
+        key: Some(call.key.clone()),
         number: None,
         buyer: caller.subject,
         lines: LineRequest::lines(body.lines),
@@ -91,8 +120,7 @@ async fn place_order(
         coupon: body.coupon,
         remark: body.remark,
     };
-    let order = commerce.shop.place_order(&request).await.map_err(error::in_body)?;
-    Ok(answer(StatusCode::CREATED, order))
+    Ok(once(call, |note| commerce.shop.place_order_noted(&request, Some(note))).await)
 }
 
 /// Which orders.

@@ -297,8 +297,9 @@ pub(crate) struct Buyer {
     last_login: Option<LastLogin>,
     /// How many orders are paid, shipped or signed.
     order_count: i64,
-    /// What those come to, in minor units.
-    total_spent: i64,
+    /// What those come to, when all of them are in one currency; `/spending` has each currency.
+    #[schema(nullable = false)]
+    total_spent: Option<Money>,
     #[schema(format = DateTime)]
     created_at: String,
 }

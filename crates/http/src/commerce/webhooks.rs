@@ -44,6 +44,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Commerce>> {
         .routes(routes!(endpoints, add_endpoint))
         .routes(routes!(remove_endpoint))
         .routes(routes!(deliveries))
+        .routes(routes!(resend))
 }
 
 /// Whom to tell what.
@@ -125,6 +126,20 @@ async fn deliveries(
     Path(id): Path<String>,
 ) -> Result<Json<All<WebhookDelivery>>> {
     Ok(Json(All { items: commerce.shop.webhook_deliveries(&id, SHOWN).await? }))
+}
+
+/// Make the calls of a delivery that was given up anew, with the same `webhook-id`
+#[utoipa::path(
+    post, path = "/v1/webhook-endpoints/{id}/deliveries/{delivery}/resend", tag = "webhooks",
+    security(("bearer" = ["operator"])), params(("id" = String, Path), ("delivery" = String, Path)),
+    extensions(("x-problems" = json!(["illegal-move"]))),
+    responses((status = 200, description = "It is due now", body = schema::WebhookDelivery)),
+)]
+async fn resend(
+    State(commerce): State<Arc<Commerce>>,
+    Path((id, delivery)): Path<(String, String)>,
+) -> Result<Json<WebhookDelivery>> {
+    Ok(Json(commerce.shop.resend_webhook(&id, &delivery).await?))
 }
 
 /// Notes what is to be told and makes the calls, for ever.

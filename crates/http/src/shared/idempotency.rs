@@ -9,14 +9,15 @@ use crate::shared::problem::{
     BODY_TOO_LARGE, IDEMPOTENCY_IN_FLIGHT, IDEMPOTENCY_KEY_REQUIRED, IDEMPOTENCY_MISMATCH, INTERNAL, INVALID_HEADER,
     MALFORMED_BODY, Problem, REQUEST_TIMEOUT, Result, TIMEOUT,
 };
-use crate::shared::record::{Claim, Claimed, Recorded};
+use crate::shared::record::{Claim, Claimed, Mark, Recorded, Write};
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, response};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -44,6 +45,43 @@ impl<S: Send + Sync> FromRequestParts<S> for OnceKey {
         parts.extensions.get::<OnceKey>().cloned().ok_or_else(key_required)
     }
 }
+
+/// An unsafe call whose answer the domain keeps in the transaction of the call's effect.
+#[derive(Clone)]
+pub(crate) struct Once {
+    /// See [`OnceKey`].
+    pub(crate) key: String,
+    mark: Mark,
+    core: Arc<Core>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Once {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Once> {
+        parts.extensions.get::<Once>().cloned().ok_or_else(key_required)
+    }
+}
+
+impl Once {
+    /// The database and the collection of the records.
+    pub(crate) fn place(&self) -> (&str, &str) {
+        self.core.records.place()
+    }
+
+    /// How an answer is to be kept; not at all if it is not the call's last word. The handler then says that it was, by
+    /// [`Kept`] in the answer's extensions.
+    pub(crate) fn kept(&self, answer: Response) -> Option<Write> {
+        let (parts, body) = answer.into_parts();
+        // What handlers answer to unsafe calls is in memory, so that it is there at once.
+        let body = body.collect().now_or_never()?.ok()?.to_bytes();
+        is_final(parts.status).then(|| self.core.records.kept(&self.mark, &recorded(&parts, &body)))
+    }
+}
+
+/// In an answer's extensions: its record is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept;
 
 /// What is kept of an answer instead of its body, where the body holds a secret.
 #[derive(Clone, Debug)]
@@ -104,6 +142,7 @@ pub(crate) async fn once(
             return Err(Problem::new(&IDEMPOTENCY_MISMATCH, detail));
         }
     };
+    parts.extensions.insert(Once { key: id.clone(), mark: claimed.mark.clone(), core: core.clone() });
     parts.extensions.insert(OnceKey(id));
     let request = Request::from_parts(parts, Body::from(body));
     let limit = core.limits.call_timeout;
@@ -161,12 +200,11 @@ async fn run(core: &Core, claimed: Claimed, request: Request, next: Next) -> Res
             Bytes::new()
         }
     };
-    let settled = if is_final(parts.status) {
-        let kept = parts.extensions.get::<KeptBody>().map_or(&body, |kept| &kept.0);
-        let header = |name: &HeaderName| Some((name.to_string(), parts.headers.get(name)?.to_str().ok()?.to_owned()));
-        let headers = KEPT_HEADERS.iter().filter_map(header).collect();
-        let answer = Recorded { status: parts.status.as_u16(), headers, body: kept.clone() };
-        core.records.keep(claimed, &answer).await
+    let settled = if parts.extensions.get::<Kept>().is_some() {
+        drop(claimed);
+        Ok(())
+    } else if is_final(parts.status) {
+        core.records.keep(claimed, &recorded(&parts, &body)).await
     } else {
         core.records.release(claimed).await
     };
@@ -174,6 +212,14 @@ async fn run(core: &Core, claimed: Claimed, request: Request, next: Next) -> Res
         tracing::error!(%error, "the answer of an unsafe call could not be kept");
     }
     Response::from_parts(parts, Body::from(body))
+}
+
+/// What is kept of an answer.
+fn recorded(parts: &response::Parts, body: &Bytes) -> Recorded {
+    let kept = parts.extensions.get::<KeptBody>().map_or(body, |kept| &kept.0);
+    let header = |name: &HeaderName| Some((name.to_string(), parts.headers.get(name)?.to_str().ok()?.to_owned()));
+    let headers = KEPT_HEADERS.iter().filter_map(header).collect();
+    Recorded { status: parts.status.as_u16(), headers, body: kept.clone() }
 }
 
 /// Whether an answer is the call's last word; the others shall be tried again with the same key.

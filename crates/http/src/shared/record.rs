@@ -10,7 +10,9 @@
 //! Who claims a key first is decided in memory where this process alone has the store, and by the record's `_id` where
 //! several processes share a deployment; there a claim carries a lease, so that a process that died does not hold it for ever.
 //! A call whose process died between its effect and its record runs again: the handlers pass the key on to the domain
-//! (see [`OnceKey`](crate::shared::idempotency::OnceKey)), which does the same thing once.
+//! (see [`OnceKey`](crate::shared::idempotency::OnceKey)), which does the same thing once. Where the domain can, it writes
+//! the record in the effect's own transaction ([`Once`](crate::shared::idempotency::Once)): that is one commit less, and
+//! nothing can come between the two.
 
 use crate::shared::token::random_hex;
 use bson::spec::BinarySubtype;
@@ -53,11 +55,26 @@ pub(crate) enum Claim {
 /// A claim on a key. When it is dropped, others may claim the key again.
 #[derive(Debug)]
 pub(crate) struct Claimed {
+    pub(crate) mark: Mark,
+    local: Option<Local>,
+}
+
+/// Whose claim on which key for which call.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
     id: String,
     /// What tells this claim from another of the same key.
     nonce: String,
     fingerprint: String,
-    local: Option<Local>,
+    /// Whether it is in memory only, so that its record is new.
+    local: bool,
+}
+
+/// How a record is written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Write {
+    Insert(Document),
+    Update { filter: Document, change: Document },
 }
 
 #[derive(Debug)]
@@ -122,7 +139,7 @@ impl Records {
     async fn claim_shared(&self, id: &str, fingerprint: &str) -> Result<Claim> {
         for _ in 0..MAX_ROUNDS {
             let claimed = claimed(id, fingerprint, None);
-            let mut document = self.head(&claimed, "running");
+            let mut document = self.head(&claimed.mark, "running");
             match self.collection.insert_one(document.clone(), None).await {
                 Err(error) if error.is_duplicate_key() => {}
                 Err(error) => return Err(error),
@@ -146,39 +163,52 @@ impl Records {
         Ok(Claim::InFlight)
     }
 
-    fn head(&self, claimed: &Claimed, state: &str) -> Document {
+    fn head(&self, mark: &Mark, state: &str) -> Document {
         let now = DateTime::now().timestamp_millis();
         let after = |span: Duration| {
             DateTime::from_millis(now.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
         };
         doc! {
-            "_id": &claimed.id, "nonce": &claimed.nonce, "fingerprint": &claimed.fingerprint, "state": state,
+            "_id": &mark.id, "nonce": &mark.nonce, "fingerprint": &mark.fingerprint, "state": state,
             "leaseUntil": after(LEASE), "createdAt": DateTime::from_millis(now), "expiresAt": after(self.kept),
         }
     }
 
-    /// Keeps the answer to a claimed call.
-    pub(crate) async fn keep(&self, claimed: Claimed, answer: &Recorded) -> Result<()> {
+    /// Where the records are: database and collection.
+    pub(crate) fn place(&self) -> (&str, &str) {
+        (self.collection.database(), self.collection.name())
+    }
+
+    /// How the answer to a claimed call is kept.
+    pub(crate) fn kept(&self, mark: &Mark, answer: &Recorded) -> Write {
         let headers: Vec<Bson> =
             answer.headers.iter().map(|(name, value)| Bson::from(doc! { "name": name, "value": value })).collect();
         let body = Binary { subtype: BinarySubtype::Generic, bytes: answer.body.to_vec() };
         let kept = doc! { "status": i32::from(answer.status), "headers": headers, "body": body };
-        if claimed.local.is_some() {
-            let mut document = self.head(&claimed, "done");
+        if mark.local {
+            let mut document = self.head(mark, "done");
             document.extend(kept);
-            return self.collection.insert_one(document, None).await;
+            return Write::Insert(document);
         }
         let mut change = kept;
         change.insert("state", "done");
-        let ours = doc! { "_id": &claimed.id, "nonce": &claimed.nonce };
-        self.collection.update_one(ours, doc! { "$set": change }, Update::default(), None).await?;
-        Ok(())
+        Write::Update { filter: ours(mark), change: doc! { "$set": change } }
+    }
+
+    /// Keeps the answer to a claimed call.
+    pub(crate) async fn keep(&self, claimed: Claimed, answer: &Recorded) -> Result<()> {
+        match self.kept(&claimed.mark, answer) {
+            Write::Insert(document) => self.collection.insert_one(document, None).await,
+            Write::Update { filter, change } => {
+                self.collection.update_one(filter, change, Update::default(), None).await.map(drop)
+            }
+        }
     }
 
     /// Gives a claimed key back: the call did nothing, or failed in a way that shall be tried again.
     pub(crate) async fn release(&self, claimed: Claimed) -> Result<()> {
         if claimed.local.is_none() {
-            self.collection.delete_one(doc! { "_id": &claimed.id, "nonce": &claimed.nonce }, None).await?;
+            self.collection.delete_one(ours(&claimed.mark), None).await?;
         }
         Ok(())
     }
@@ -190,7 +220,12 @@ impl Records {
 }
 
 fn claimed(id: &str, fingerprint: &str, local: Option<Local>) -> Claimed {
-    Claimed { id: id.to_owned(), nonce: random_hex::<8>(), fingerprint: fingerprint.to_owned(), local }
+    let (nonce, fingerprint) = (random_hex::<8>(), fingerprint.to_owned());
+    Claimed { mark: Mark { id: id.to_owned(), nonce, fingerprint, local: local.is_some() }, local }
+}
+
+fn ours(mark: &Mark) -> Document {
+    doc! { "_id": &mark.id, "nonce": &mark.nonce }
 }
 
 fn text<'a>(document: &'a Document, name: &str) -> &'a str {

@@ -20,13 +20,17 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 /// How often records that are over are deleted.
 const PURGE_PERIOD: Duration = Duration::from_secs(60);
+/// How a TLS connection begins: the type of a handshake record.
+const TLS_HANDSHAKE_BYTE: u8 = 0x16;
 /// How long to wait after the system refuses a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -51,6 +55,15 @@ pub struct Server {
     router: Router,
     core: Arc<Core>,
     background: JoinSet<()>,
+    tls: Option<Tls>,
+}
+
+/// What makes TLS handshakes.
+#[derive(Clone)]
+struct Tls {
+    acceptor: TlsAcceptor,
+    /// Whether plain connections are refused; else the first byte decides.
+    required: bool,
 }
 
 impl Server {
@@ -67,7 +80,14 @@ impl Server {
         let mut background = JoinSet::new();
         api.start_background(&mut background);
         background.spawn(purge(api.core()));
-        Ok(Server { listeners, router: api.router(), core: api.core(), background })
+        Ok(Server { listeners, router: api.router(), core: api.core(), background, tls: None })
+    }
+
+    /// Speaks TLS; unless it is `required`, plain connections are served too.
+    #[must_use]
+    pub fn with_tls(mut self, acceptor: TlsAcceptor, required: bool) -> Server {
+        self.tls = Some(Tls { acceptor, required });
+        self
     }
 
     /// Where it listens.
@@ -81,7 +101,7 @@ impl Server {
         let slots = Arc::new(Semaphore::new(core.limits.connections));
         let mut tasks = JoinSet::new();
         for listener in self.listeners {
-            tasks.spawn(accept(listener, self.router.clone(), core.clone(), slots.clone()));
+            tasks.spawn(accept(listener, self.router.clone(), core.clone(), slots.clone(), self.tls.clone()));
         }
         stop.await;
         core.stopping.cancel();
@@ -115,7 +135,13 @@ async fn purge(core: Arc<Core>) {
 }
 
 /// Accepts connections until the server stops; gives those that are still open.
-async fn accept(listener: TcpListener, router: Router, core: Arc<Core>, slots: Arc<Semaphore>) -> GracefulShutdown {
+async fn accept(
+    listener: TcpListener,
+    router: Router,
+    core: Arc<Core>,
+    slots: Arc<Semaphore>,
+    tls: Option<Tls>,
+) -> GracefulShutdown {
     let open = GracefulShutdown::new();
     loop {
         let accepted = tokio::select! {
@@ -125,9 +151,9 @@ async fn accept(listener: TcpListener, router: Router, core: Arc<Core>, slots: A
         match accepted {
             Ok((stream, peer)) => {
                 let Ok(slot) = slots.clone().try_acquire_owned() else { continue };
-                let (router, core, watcher) = (router.clone(), core.clone(), open.watcher());
+                let (router, core, watcher, tls) = (router.clone(), core.clone(), open.watcher(), tls.clone());
                 tokio::spawn(async move {
-                    connection(stream, peer.ip(), router, &core, watcher).await;
+                    secure(stream, peer.ip(), router, &core, watcher, tls).await;
                     drop(slot);
                 });
             }
@@ -139,11 +165,33 @@ async fn accept(listener: TcpListener, router: Router, core: Arc<Core>, slots: A
     }
 }
 
-async fn connection(stream: TcpStream, peer: IpAddr, router: Router, core: &Core, watcher: Watcher) {
-    let _open = Gauge::new(&core.metrics.connections);
+/// Makes the TLS handshake where there is one to make, and serves the connection.
+async fn secure(stream: TcpStream, peer: IpAddr, router: Router, core: &Core, watcher: Watcher, tls: Option<Tls>) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection could not be set up");
     }
+    let Some(tls) = tls else { return connection(stream, peer, router, core, watcher).await };
+    let handshake = async {
+        let mut first = [0];
+        let plain = !tls.required && !(stream.peek(&mut first).await? == 1 && first[0] == TLS_HANDSHAKE_BYTE);
+        Ok::<_, std::io::Error>(match plain {
+            true => Err(stream),
+            false => Ok(tls.acceptor.accept(stream).await?),
+        })
+    };
+    match tokio::time::timeout(core.limits.head_timeout, handshake).await {
+        Ok(Ok(Ok(secured))) => connection(secured, peer, router, core, watcher).await,
+        Ok(Ok(Err(plain))) => connection(plain, peer, router, core, watcher).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a connection without a TLS session was closed"),
+        Err(_) => tracing::debug!("a TLS handshake took too long"),
+    }
+}
+
+async fn connection<S>(stream: S, peer: IpAddr, router: Router, core: &Core, watcher: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let _open = Gauge::new(&core.metrics.connections);
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(Peer(peer));

@@ -178,7 +178,8 @@ async fn settle(shop: &Shop, provider: &Simulator, sku: &str, sold: &[String], r
     }
     let order = shop.order(sold.first().ok_or("nothing was sold")?).await?;
     let user = shop.user(&order.user_id).await?;
-    let kept = format!("kept on the buyer: {} order, {} cents", user.order_count, user.total_spent);
+    let spent = user.total_spent.map_or(0, |spent| spent.amount_minor);
+    let kept = format!("kept on the buyer: {} order, {spent} cents", user.order_count);
     rows.push(row("orders paid by signed callbacks", kept, begun, sold.len() as u64));
     let found = shop.reconcile(false).await?;
     rows.push(Row {
