@@ -94,7 +94,11 @@ impl Shop {
             return Err(Error::invalid("key", "a checkout needs an idempotency key"));
         }
         let (buyer, checkout) = (buyer.to_owned(), checkout.clone());
+        let id = cart_order(&buyer, &checkout.key);
+        let reads =
+            vec![("users", buyer.clone()), ("carts", buyer.clone()), ("orders", id.clone()), ("stockHolds", id)];
         let done = self.run_noted(
+            reads,
             move |unit| {
                 let (buyer, checkout) = (buyer.clone(), checkout.clone());
                 Box::pin(async move { check_out(unit, &buyer, &checkout).await })
@@ -103,6 +107,15 @@ impl Shop {
         );
         done.await
     }
+}
+
+fn cart_key(key: &str) -> String {
+    format!("cart:{key}")
+}
+
+/// The id of the order that a cart becomes under a key.
+fn cart_order(buyer: &str, key: &str) -> String {
+    crate::id::derived(&["order", buyer, &cart_key(key)])
 }
 
 fn put(cart: &mut Document, sku: &str, quantity: i64) -> Result<()> {
@@ -120,8 +133,7 @@ fn put(cart: &mut Document, sku: &str, quantity: i64) -> Result<()> {
 
 async fn check_out(unit: &mut Unit<'_>, buyer: &str, checkout: &Checkout) -> Result<Order> {
     // The key alone says which order it is: the cart that it was made of is empty by now.
-    let key = format!("cart:{}", checkout.key);
-    let id = crate::id::derived(&["order", buyer, &key]);
+    let (key, id) = (cart_key(&checkout.key), cart_order(buyer, &checkout.key));
     if let Some(placed) = unit.get("orders", &id).await? {
         return Order::of(placed);
     }

@@ -46,7 +46,10 @@ pub use cart::{Cart, Checkout};
 pub use catalogue::{Category, MAX_SKUS, NewProduct, NewSku, Product, ProductList, ReviewSummary, Variant};
 pub use coupon::{Campaign, Coupon, MAX_COUPONS, Reduction};
 pub use error::{CouponRefusal, Error, Fault, Result};
-pub use flash::{FlashSale, MAX_WRITTEN, NewFlashSale, Reservation, Reserved, SaleLevel, WRITE_DOWN_GRACE, Written};
+pub use flash::{
+    FlashSale, MAX_OPEN_SALES, MAX_WRITTEN, NewFlashSale, OpenSale, Reservation, Reserved, SaleLevel, WRITE_DOWN_GRACE,
+    Written,
+};
 pub use id::MAX_ID_BYTES;
 pub use logistics::{MAX_EVENTS, MAX_PARCELS, NewParcel, Parcel, TrackEvent};
 pub use money::{Currency, MAX_RATE_SCALE, Money, Rate, split};
@@ -65,7 +68,7 @@ pub use report::{Report, ReportBy, ReportRequest, ReportRow, ReportSource};
 pub use review::{MAX_REVIEW_BYTES, NewReview, Review};
 pub use shop::{Clock, Keeping, LatePayment, MODEL, Settings, Shop};
 pub use stock::{Discrepancy, LedgerEntry, MAX_SWEEP, MOVEMENTS, Movement, Reconciliation, StockLevel};
-pub use till::{MAX_BATCH, MAX_QUEUE};
+pub use till::{MAX_BATCH, MAX_OWN_BATCH, MAX_QUEUE};
 pub use time::Time;
 pub use user::{LastLogin, MAX_CARDS, NewUser, Profile, Spending, User};
 pub use verify::{MAX_VIOLATIONS, Verdict};

@@ -6,8 +6,9 @@
 //!
 //! Two transactions that want the same SKU would conflict, and with thousands of buyers of one SKU nearly all work would
 //! be thrown away. Here they stand in line, and the whole line is served by one transaction: each job is decided on what
-//! the jobs before it left, a refused one leaves no trace, and everybody gets an answer when the batch is durable. A lone
-//! job waits for nobody. Other processes on the same deployment may still conflict with a batch; it then runs again.
+//! the jobs before it left, a refused one leaves no trace, and everybody gets an answer when the batch is durable. On the
+//! embedded store the next batch is decided on what the one before it left while that is still being flushed. A lone
+//! job waits for nobody. What jobs say beforehand that they will read is read together. Other processes on the same deployment may still conflict with a batch; it then runs again.
 
 use crate::error::{Error, Result};
 use crate::note::Note;
@@ -17,23 +18,33 @@ use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use store::BoxFuture;
-use tokio::sync::oneshot;
+use store::{BoxFuture, Executed};
+use tokio::sync::{Semaphore, oneshot};
 
-/// The most jobs in one transaction.
+/// The most jobs in one transaction, where it may conflict with those of other processes.
 pub const MAX_BATCH: usize = 256;
+
+/// The most jobs in one transaction of a store that is all this process's: there the flush is what a batch waits for.
+pub const MAX_OWN_BATCH: usize = 1_024;
 
 /// The most jobs that may wait.
 pub const MAX_QUEUE: usize = 20_000;
+
+/// The most batches that are decided and not flushed.
+const MAX_AHEAD: usize = 4;
 
 /// How often a job that met a duplicate key is run again.
 const MAX_ATTEMPTS: usize = 3;
 
 type Value = Box<dyn Any + Send>;
+/// A job's work with what it reads; it may run more than once.
+type Shared = Arc<(Work, Vec<Place>)>;
 type Work = Box<dyn for<'u, 's> Fn(&'u mut Unit<'s>) -> BoxFuture<'u, Result<Value>> + Send + Sync>;
 
 struct Job {
     work: Work,
+    /// What it will read, as far as it is known beforehand.
+    reads: Vec<Place>,
     /// Whether it has a transaction to itself, so that it may query what is stored.
     alone: bool,
     reply: oneshot::Sender<Result<Value>>,
@@ -74,18 +85,27 @@ impl Shop {
         T: Send + 'static,
         F: for<'u, 's> Fn(&'u mut Unit<'s>) -> BoxFuture<'u, Result<T>> + Send + Sync + 'static,
     {
-        self.submit(work, false).await
+        self.submit(work, Vec::new(), false).await
+    }
+
+    /// The same, for a job that knows what it will read; other reads are made one by one.
+    pub(crate) async fn run_reading<T, F>(&self, reads: Vec<Place>, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'u, 's> Fn(&'u mut Unit<'s>) -> BoxFuture<'u, Result<T>> + Send + Sync + 'static,
+    {
+        self.submit(work, reads, false).await
     }
 
     /// The same, with a note of what became of it in the same transaction.
-    pub(crate) async fn run_noted<T, F>(&self, work: F, note: Option<Note<T>>) -> Result<T>
+    pub(crate) async fn run_noted<T, F>(&self, reads: Vec<Place>, work: F, note: Option<Note<T>>) -> Result<T>
     where
         T: Send + Sync + 'static,
         F: for<'u, 's> Fn(&'u mut Unit<'s>) -> BoxFuture<'u, Result<T>> + Send + Sync + 'static,
     {
-        let Some(note) = note else { return self.run(work).await };
+        let Some(note) = note else { return self.run_reading(reads, work).await };
         let (work, making) = (Arc::new(work), note.clone());
-        let noted = self.run(move |unit| {
+        let noted = self.run_reading(reads, move |unit| {
             let (work, note) = (work.clone(), making.clone());
             Box::pin(async move {
                 let mark = unit.mark();
@@ -113,10 +133,10 @@ impl Shop {
         T: Send + 'static,
         F: for<'u, 's> Fn(&'u mut Unit<'s>) -> BoxFuture<'u, Result<T>> + Send + Sync + 'static,
     {
-        self.submit(work, true).await
+        self.submit(work, Vec::new(), true).await
     }
 
-    async fn submit<T, F>(&self, work: F, alone: bool) -> Result<T>
+    async fn submit<T, F>(&self, work: F, reads: Vec<Place>, alone: bool) -> Result<T>
     where
         T: Send + 'static,
         F: for<'u, 's> Fn(&'u mut Unit<'s>) -> BoxFuture<'u, Result<T>> + Send + Sync + 'static,
@@ -126,7 +146,7 @@ impl Shop {
             let running = work(unit);
             Box::pin(async move { running.await.map(|value| Box::new(value) as Value) })
         });
-        self.stand_in_line(Job { work, alone, reply })?;
+        self.stand_in_line(Job { work, reads, alone, reply })?;
         let value = answer.await.map_err(|_| Error::Busy)??;
         Ok(*value.downcast::<T>().expect("the job's own type"))
     }
@@ -147,7 +167,9 @@ impl Shop {
 }
 
 async fn serve(mut server: Server) {
+    let ahead = Arc::new(Semaphore::new(MAX_AHEAD));
     loop {
+        let permit = ahead.clone().acquire_owned().await.expect("it is never closed");
         let batch: Vec<Job> = {
             let mut line = server.shop.till().line.lock();
             if line.waiting.is_empty() {
@@ -155,56 +177,79 @@ async fn serve(mut server: Server) {
                 server.done = true;
                 break;
             }
-            let together = line.waiting.iter().take(MAX_BATCH).take_while(|job| !job.alone).count();
+            let most = if server.shop.store().engine().is_some() { MAX_OWN_BATCH } else { MAX_BATCH };
+            let together = line.waiting.iter().take(most).take_while(|job| !job.alone).count();
             let count = together.max(1);
             line.waiting.drain(..count).collect()
         };
-        let (work, replies): (Vec<Work>, Vec<_>) = batch.into_iter().map(|job| (job.work, job.reply)).unzip();
-        for (reply, answer) in replies.into_iter().zip(execute(&server.shop, work).await) {
-            let _ = reply.send(answer); // who asked may have gone
+        let (work, replies): (Vec<_>, Vec<_>) =
+            batch.into_iter().map(|job| (Arc::new((job.work, job.reads)), job.reply)).unzip();
+        match transact(&server.shop, &work).await {
+            // The next batch is decided while this one is being flushed; nobody is told before.
+            Ok(executed) => {
+                let shop = server.shop.clone();
+                tokio::spawn(async move {
+                    let answers = told(&shop, executed).await;
+                    answer(replies, answers.unwrap_or_else(|error| failed(work.len(), &error)));
+                    drop(permit);
+                });
+            }
+            Err(error) => answer(replies, again(&server.shop, work, error).await),
         }
     }
 }
 
-/// Runs a batch; when the store refuses it, its jobs one by one.
-async fn execute(shop: &Shop, work: Vec<Work>) -> Vec<Result<Value>> {
-    let count = work.len();
-    let work: Vec<Arc<Work>> = work.into_iter().map(Arc::new).collect();
-    match transact(shop, &work).await {
-        Ok(answers) => answers,
-        Err(error) if count == 1 || error.has_label("UnknownTransactionCommitResult") => {
-            let mut outcome = Err(error);
-            for _ in 1..MAX_ATTEMPTS {
-                match &outcome {
-                    Err(error) if error.is_duplicate_key() => outcome = transact(shop, &work).await,
-                    _ => break,
-                }
-            }
-            outcome.unwrap_or_else(|error| (0..count).map(|_| Err(Error::Store(error.clone()))).collect())
-        }
-        Err(_) => {
-            let mut answers = Vec::with_capacity(count);
-            for job in work {
-                answers.extend(Box::pin(execute_shared(shop, job)).await);
-            }
-            answers
-        }
+fn answer(replies: Vec<oneshot::Sender<Result<Value>>>, answers: Vec<Result<Value>>) {
+    for (reply, answer) in replies.into_iter().zip(answers) {
+        let _ = reply.send(answer); // who asked may have gone
     }
 }
 
-async fn execute_shared(shop: &Shop, job: Arc<Work>) -> Vec<Result<Value>> {
-    let work: Work = Box::new(move |unit| job(unit));
-    execute(shop, vec![work]).await
+fn failed(count: usize, error: &store::Error) -> Vec<Result<Value>> {
+    (0..count).map(|_| Err(Error::Store(error.clone()))).collect()
+}
+
+/// What becomes of a batch that the store refused: its jobs one by one; of one job, the same again where that may help.
+async fn again(shop: &Shop, work: Vec<Shared>, error: store::Error) -> Vec<Result<Value>> {
+    let mut answers = Vec::with_capacity(work.len());
+    if work.len() > 1 && !error.has_label("UnknownTransactionCommitResult") {
+        for job in work {
+            let alone = vec![job];
+            match durably(shop, &alone).await {
+                Ok(answer) => answers.extend(answer),
+                Err(error) => answers.extend(Box::pin(again(shop, alone, error)).await),
+            }
+        }
+        return answers;
+    }
+    let mut outcome = Err(error);
+    for _ in 1..MAX_ATTEMPTS {
+        match &outcome {
+            Err(error) if error.is_duplicate_key() => outcome = durably(shop, &work).await,
+            _ => break,
+        }
+    }
+    outcome.unwrap_or_else(|error| failed(work.len(), &error))
+}
+
+async fn durably(shop: &Shop, work: &[Shared]) -> store::Result<Vec<Result<Value>>> {
+    told(shop, transact(shop, work).await?).await
+}
+
+/// The answers of a batch, once it is durable.
+async fn told(shop: &Shop, executed: Executed<Done>) -> store::Result<Vec<Result<Value>>> {
+    let (answers, (changed, buyers)) = executed.durable().await?;
+    shop.forget(&changed, &buyers);
+    Ok(answers)
 }
 
 /// The answers, what was changed, and whose orders are among it.
 type Done = (Vec<Result<Value>>, (Vec<Place>, Vec<String>));
 
-async fn transact(shop: &Shop, work: &[Arc<Work>]) -> store::Result<Vec<Result<Value>>> {
+async fn transact(shop: &Shop, work: &[Shared]) -> store::Result<Executed<Done>> {
     let (mine, work) = (shop.clone(), work.to_vec());
-    let (answers, (changed, buyers)) = shop
-        .store()
-        .with_transaction(move |session| {
+    shop.store()
+        .execute_transaction(move |session| {
             let (shop, work) = (mine.clone(), work.clone());
             Box::pin(async move {
                 let mut unit = Unit::new(shop, session);
@@ -213,16 +258,15 @@ async fn transact(shop: &Shop, work: &[Arc<Work>]) -> store::Result<Vec<Result<V
                 Ok::<Done, store::Error>((answers, changed))
             })
         })
-        .await?;
-    shop.forget(&changed, &buyers);
-    Ok(answers)
+        .await
 }
 
-async fn decide(unit: &mut Unit<'_>, work: &[Arc<Work>]) -> store::Result<Vec<Result<Value>>> {
+async fn decide(unit: &mut Unit<'_>, work: &[Shared]) -> store::Result<Vec<Result<Value>>> {
     let mut answers = Vec::with_capacity(work.len());
+    unit.prefetch(work.iter().flat_map(|job| job.1.iter().cloned()).collect()).await.map_err(of_store)?;
     for job in work {
         let mark = unit.mark();
-        match job(unit).await {
+        match (job.0)(unit).await {
             Err(Error::Store(error)) => return Err(error),
             Err(refusal) => {
                 unit.back_to(mark);

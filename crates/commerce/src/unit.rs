@@ -15,9 +15,9 @@ use crate::note::NoteWrite;
 use crate::shop::Shop;
 use crate::time::Time;
 use bson::{Bson, Document, doc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{Aggregate, Session, Update};
+use store::{Aggregate, Find, Session, Update};
 
 /// The collections whose documents count their changes.
 const VERSIONED: [&str; 6] = ["orders", "products", "skus", "carts", "payments", "afterSales"];
@@ -74,6 +74,28 @@ impl<'s> Unit<'s> {
             self.held.get_mut(&place).expect("what is undone is held").now = before;
         }
         self.appended.truncate(mark.appended);
+    }
+
+    /// Reads documents that the jobs of this unit will ask for: one query a collection, not one a document.
+    pub(crate) async fn prefetch(&mut self, places: Vec<Place>) -> Result<()> {
+        let mut wanted: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
+        for (collection, id) in places {
+            wanted.entry(collection).or_default().insert(id);
+        }
+        for (collection, ids) in wanted {
+            let handle = self.shop.collection(collection);
+            let listed: Vec<Bson> = ids.iter().map(|id| Bson::from(id.as_str())).collect();
+            let filter = doc! { "_id": { "$in": listed } };
+            let found = handle.find(filter, Find::default(), Some(&mut *self.session)).await?;
+            for id in ids {
+                self.held.insert((collection, id), Held { now: None, stored: None });
+            }
+            for document in found {
+                let place = (collection, document.text("_id").to_owned());
+                self.held.insert(place, Held { now: Some(document.clone()), stored: Some(document) });
+            }
+        }
+        Ok(())
     }
 
     async fn load(&mut self, place: &Place) -> Result<()> {
@@ -201,47 +223,46 @@ impl<'s> Unit<'s> {
     /// Writes what has changed; gives the places, and the buyers whose orders are among them.
     pub(crate) async fn finish(&mut self) -> Result<(Vec<Place>, Vec<String>)> {
         let mut inserts: BTreeMap<&'static str, Vec<Document>> = BTreeMap::new();
-        let mut changed = Vec::new();
+        let (mut changed, mut buyers) = (Vec::new(), Vec::new());
+        // Whoever keeps the model's values needs both images of all that changed.
+        let keeps = self.shop.keeper().is_some();
         let mut images: Vec<(&'static str, Option<Document>, Option<Document>)> = Vec::new();
         for ((collection, id), held) in std::mem::take(&mut self.held) {
             if held.stored == held.now {
                 continue;
             }
             let handle = self.shop.collection(collection);
-            let now = held.now;
-            match (&held.stored, &now) {
-                (None, Some(now)) => inserts.entry(collection).or_default().push(now.clone()),
+            let Held { stored, now } = held;
+            touched(collection, now.as_ref().or(stored.as_ref()), &mut changed, &mut buyers);
+            changed.push((collection, id.clone()));
+            if keeps {
+                images.push((collection, stored.clone(), now.clone()));
+            }
+            match (&stored, now) {
+                (None, Some(now)) => inserts.entry(collection).or_default().push(now),
                 (Some(_), None) => {
                     handle.delete_one(doc! { "_id": &id }, Some(&mut *self.session)).await?;
                 }
                 (Some(stored), Some(now)) => {
-                    let update = difference(stored, now);
+                    let update = difference(stored, &now);
                     let filter = doc! { "_id": &id };
                     let done = handle.update_one(filter, update, Update::default(), Some(&mut *self.session)).await?;
                     assert_eq!(done.matched, 1, "a document read in a transaction is there in it");
                 }
                 (None, None) => {}
             }
-            images.push((collection, held.stored, now));
-            changed.push((collection, id));
         }
         for (collection, new) in std::mem::take(&mut self.appended) {
-            images.push((collection, None, Some(new.clone())));
+            touched(collection, Some(&new), &mut changed, &mut buyers);
+            if keeps {
+                images.push((collection, None, Some(new.clone())));
+            }
             inserts.entry(collection).or_default().push(new);
         }
         for (collection, documents) in inserts {
             self.shop.collection(collection).insert_many(documents, Some(&mut *self.session)).await?;
         }
         self.write_notes().await?;
-        let mut buyers = Vec::new();
-        for (collection, before, after) in &images {
-            match (*collection, after.as_ref().or(before.as_ref())) {
-                ("orders", Some(order)) => buyers.push(order.text("userId").to_owned()),
-                // The order's last event is kept by the model, in this transaction.
-                ("logistics", Some(bucket)) => changed.push(("orders", bucket.text("orderId").to_owned())),
-                _ => {}
-            }
-        }
         crate::kept::keep(&self.shop, &images, self.session, &mut changed).await?;
         Ok((changed, buyers))
     }
@@ -261,6 +282,16 @@ impl<'s> Unit<'s> {
             handle.insert_many(new, Some(&mut *self.session)).await?;
         }
         Ok(())
+    }
+}
+
+/// Whose orders, and which others, a changed document concerns.
+fn touched(collection: &str, document: Option<&Document>, changed: &mut Vec<Place>, buyers: &mut Vec<String>) {
+    match (collection, document) {
+        ("orders", Some(order)) => buyers.push(order.text("userId").to_owned()),
+        // The order's last event is kept by the model, in this transaction.
+        ("logistics", Some(bucket)) => changed.push(("orders", bucket.text("orderId").to_owned())),
+        _ => {}
     }
 }
 

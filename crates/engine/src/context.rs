@@ -26,6 +26,9 @@ pub struct SessionContext {
     pub in_transaction: bool,
     /// `startTransaction: true`.
     pub start_transaction: bool,
+    /// Whether the transaction reads what is executed, flushed or not, so that it needs not wait for the flush of the one
+    /// before it. Whoever asks for that must tell nobody what it saw before its own commit is durable.
+    pub ahead: bool,
     /// Set once this very operation has begun the transaction.
     pub begun: Arc<AtomicBool>,
 }

@@ -6,10 +6,11 @@
 
 use crate::catalog::Catalog;
 use crate::context::{Context, SessionContext, SessionId};
-use crate::database::{Inner, Written};
+use crate::database::{Inner, State, Written};
 use crate::error::{Code, Error, Result};
 use crate::event::Note;
 use crate::keyspace;
+use crate::namespace::Namespace;
 use crate::statement::{BLOCKED, CommittedWrite, Delta, Latest, Outcome, Statement, write_conflict};
 use crate::storage::{Layer, Overlaid, Ticket, View};
 use bson::{RawDocument, RawDocumentBuf};
@@ -151,7 +152,7 @@ impl SessionState {
             ));
         }
         self.abort(engine);
-        let state = engine.state();
+        let state = if session.ahead { engine.executed_state()? } else { engine.state() };
         self.number = number;
         self.transaction = Phase::Active(Box::new(Transaction {
             owner: engine.sessions.next_owner.fetch_add(1, Ordering::Relaxed),
@@ -196,12 +197,16 @@ impl Transaction {
         Ok(())
     }
 
-    /// The documents that it changed, with what they are now.
-    fn changes(&self, latest: &dyn View) -> Result<Vec<CommittedWrite>> {
+    /// The documents that it changed in namespaces that hooks watch, with what they are now.
+    fn changes(&self, latest: &dyn View, is_watched: impl Fn(&Namespace) -> bool) -> Result<Vec<CommittedWrite>> {
         let mut changes = Vec::new();
+        let mut known: HashMap<u32, bool> = HashMap::new();
         for (key, after) in self.view.writes.iter().filter(|write| write.0[0] == keyspace::RECORDS) {
             let id = u32::from_be_bytes(key[1..5].try_into().expect("a record's key begins with its collection"));
             let Some(collection) = self.catalog.by_id(id) else { continue };
+            if !*known.entry(id).or_insert_with(|| is_watched(&collection.namespace)) {
+                continue;
+            }
             let before = latest.get(key)?;
             if before.as_ref() != after {
                 let record_key = key.slice(keyspace::RECORD_PREFIX_BYTES..);
@@ -235,6 +240,16 @@ impl Transaction {
 }
 
 impl Inner {
+    /// Everything executed so far, flushed or not.
+    fn executed_state(&self) -> Result<State> {
+        self.with_writer(|writer, working| Ok(State { snapshot: writer.executed(), catalog: working.catalog.clone() }))
+    }
+
+    /// Whether a hook wants to see the writes of a namespace.
+    fn is_watched(&self, namespace: &Namespace) -> bool {
+        self.hooks.load().iter().any(|hook| hook.watches(namespace))
+    }
+
     /// Runs a statement in the context's transaction. A failing statement aborts the transaction.
     pub(crate) fn write_in_transaction<T>(
         &self,
@@ -284,22 +299,25 @@ impl Inner {
         let transaction = state.transaction(self, session).map_err(labelled)?;
         let committed = self.with_writer(|writer, working| {
             transaction.check_catalog(&working.catalog)?;
-            let changes = transaction.changes(writer)?;
+            let changes = transaction.changes(writer, |namespace| self.is_watched(namespace))?;
             let catalog = if transaction.catalog_changed { &transaction.catalog } else { &working.catalog };
-            let written = Layer::with_writes(&*writer, transaction.view.writes.clone());
-            let mut statement = Statement::new(self, &written, catalog.clone(), (self.options.clock)())
-                .at_commit(transaction.owner, &transaction.view.writes);
+            let catalog = catalog.clone();
+            // The transaction ends here, whatever becomes of it.
+            let writes = std::mem::take(&mut Arc::make_mut(&mut transaction.view).writes);
+            let written = Layer::with_writes(&*writer, writes);
+            let mut statement = Statement::new(self, &written, catalog, (self.options.clock)())
+                .at_commit(transaction.owner, written.writes());
             statement.run_commit_hooks(&changes)?;
             let hooks = statement.finish();
             let mut note = Note::default();
             if transaction.note.size_bytes() > 0 {
                 note = Note::of_transaction(session)?;
-                note.absorb(transaction.note.clone());
+                note.absorb(std::mem::take(&mut transaction.note));
             }
             let mut outcome = Outcome {
-                writes: transaction.view.writes.clone(),
+                writes: written.into_writes(),
                 note,
-                deltas: transaction.deltas.clone(),
+                deltas: std::mem::take(&mut transaction.deltas),
                 catalog: transaction.catalog_changed.then(|| transaction.catalog.clone()),
                 hook_writes: 0,
             };

@@ -62,6 +62,7 @@ fn transaction(session: u8, number: i64, start: bool) -> Context {
         txn_number: Some(number),
         in_transaction: true,
         start_transaction: start,
+        ahead: false,
         begun: Arc::default(),
     };
     Context { session: Some(session), ..Context::default() }
@@ -152,6 +153,7 @@ fn a_retried_write_is_done_once_and_answers_the_same() {
         txn_number: Some(5),
         in_transaction: false,
         start_transaction: false,
+        ahead: false,
         begun: Arc::default(),
     };
     let context = Context { session: Some(session), ..Context::default() };

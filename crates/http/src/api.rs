@@ -45,7 +45,8 @@ impl Api {
         let own = health::routes().merge(tokens::routes()).with_state(core.clone());
         let mut routes = OpenApiRouter::with_openapi(head()).merge(own);
         let shop = config.commerce.clone();
-        let commerce = shop.map(|shop| Commerce::new(shop, config.provider.clone(), core.clone()));
+        let commerce =
+            shop.map(|shop| Commerce::new(shop, config.provider.clone(), config.redis.clone(), core.clone()));
         if let Some(commerce) = &commerce {
             routes = routes.merge(commerce::routes().with_state(commerce.clone()));
         }

@@ -15,6 +15,8 @@ pub struct Config {
     pub commerce: Option<Shop>,
     /// Who moves the shop's money; without one, only the provider's callbacks come here.
     pub provider: Option<Arc<dyn Provider>>,
+    /// The Redis in front of flash sales (`redis://host:port`); without one there are none with a stock cache.
+    pub redis: Option<String>,
     /// The network, if the social routes are served.
     pub social: Option<Network>,
     /// The blog, if its routes are served.
@@ -34,6 +36,7 @@ impl Default for Config {
         Config {
             commerce: None,
             provider: None,
+            redis: None,
             social: None,
             blog: None,
             metrics: None,

@@ -185,6 +185,7 @@ fn transaction(number: i64, start: bool) -> Context {
         txn_number: Some(number),
         in_transaction: true,
         start_transaction: start,
+        ahead: false,
         begun: Arc::default(),
     };
     Context { session: Some(session), ..Context::default() }

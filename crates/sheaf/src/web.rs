@@ -56,6 +56,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", env = "SHEAF_HTTP_RATE")]
     #[serde(rename = "rate")]
     pub(crate) http_rate: Option<u32>,
+    /// Redis in front of flash sales, e.g. redis://127.0.0.1:6379 (default: none; the embedded store needs none)
+    #[arg(long, value_name = "URL", env = "SHEAF_REDIS", hide_env_values = true)]
+    #[serde(rename = "redis")]
+    pub(crate) redis: Option<String>,
     /// Secret of the payment provider's callbacks: whsec_ and base64 (Standard Webhooks); without it none is accepted
     #[arg(long, value_name = "SECRET", env = "SHEAF_WEBHOOK_SECRET", hide_env_values = true)]
     #[serde(rename = "webhook-secret")]
@@ -69,6 +73,7 @@ impl Arguments {
         self.http_rate = self.http_rate.or(file.http_rate);
         self.http_tls_cert_key_file = self.http_tls_cert_key_file.take().or(file.http_tls_cert_key_file);
         self.http_tls_optional |= file.http_tls_optional;
+        self.redis = self.redis.take().or(file.redis);
         self.webhook_secret = self.webhook_secret.take().or(file.webhook_secret);
         if self.http_cors_origin.is_empty() {
             self.http_cors_origin = file.http_cors_origin;
@@ -90,6 +95,7 @@ impl Arguments {
             config.limits.rate_per_second = rate;
             config.limits.rate_burst = rate.saturating_mul(2);
         }
+        config.redis = self.redis.clone();
         let secret = self.webhook_secret.as_deref().map(secret).transpose()?;
         let keeps = |database: &str| kept.contains(database);
         let mut shop = commerce::Settings::for_store(store);

@@ -38,6 +38,7 @@ pub use stream::ChangeStream;
 
 use bson::Document;
 use engine::Engine;
+use engine::storage::Ticket;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -59,6 +60,25 @@ pub struct Store {
 pub(crate) enum Kind {
     Embedded(embedded::Embedded),
     Cluster(cluster::Cluster),
+}
+
+/// What a transaction gave that is executed and maybe not flushed yet.
+pub struct Executed<T> {
+    value: T,
+    flushed: Option<Ticket>,
+}
+
+impl<T> Executed<T> {
+    /// What it gave, once it is durable.
+    ///
+    /// # Errors
+    /// A failed flush.
+    pub async fn durable(self) -> Result<T> {
+        if let Some(flushed) = self.flushed {
+            flushed.await?;
+        }
+        Ok(self.value)
+    }
 }
 
 /// What a store can guarantee.
@@ -188,17 +208,37 @@ impl Store {
     ///
     /// # Errors
     /// What `body` returns, unless it may be tried again; a commit that fails.
-    pub async fn with_transaction<T, F>(&self, mut body: F) -> Result<T>
+    pub async fn with_transaction<T, F>(&self, body: F) -> Result<T>
+    where
+        F: for<'s> FnMut(&'s mut Session) -> BoxFuture<'s, Result<T>>,
+    {
+        self.transact(false, body).await?.durable().await
+    }
+
+    /// The same, but on an embedded store it reads what is executed, flushed or not, and does not wait for its own flush:
+    /// whoever makes one transaction after the other gets on with the next meanwhile. Nobody may be told of what the body
+    /// saw or did before [`Executed::durable`].
+    ///
+    /// # Errors
+    /// As [`Store::with_transaction`], but for a failed flush.
+    pub async fn execute_transaction<T, F>(&self, body: F) -> Result<Executed<T>>
+    where
+        F: for<'s> FnMut(&'s mut Session) -> BoxFuture<'s, Result<T>>,
+    {
+        self.transact(true, body).await
+    }
+
+    async fn transact<T, F>(&self, ahead: bool, mut body: F) -> Result<Executed<T>>
     where
         F: for<'s> FnMut(&'s mut Session) -> BoxFuture<'s, Result<T>>,
     {
         let until = Instant::now() + TRANSACTION_RETRY;
         let mut session = self.start_session().await?;
         loop {
-            session.start_transaction().await?;
+            session.begin(ahead).await?;
             let error = match body(&mut session).await {
-                Ok(value) => match session.commit(until).await {
-                    Ok(()) => return Ok(value),
+                Ok(value) => match session.execute(until).await {
+                    Ok(flushed) => return Ok(Executed { value, flushed }),
                     Err(error) => error,
                 },
                 Err(error) => {

@@ -3,6 +3,7 @@
 use crate::cluster::ClusterSession;
 use crate::embedded::EmbeddedSession;
 use crate::error::Result;
+use engine::storage::Ticket;
 use std::time::{Duration, Instant};
 
 /// How long a commit whose outcome is unknown is tried again.
@@ -24,9 +25,13 @@ impl Session {
     /// # Errors
     /// A transaction that is already open on a deployment.
     pub async fn start_transaction(&mut self) -> Result<()> {
+        self.begin(false).await
+    }
+
+    pub(crate) async fn begin(&mut self, ahead: bool) -> Result<()> {
         match &mut self.kind {
             SessionKind::Embedded(session) => {
-                session.start_transaction();
+                session.start_transaction(ahead);
                 Ok(())
             }
             SessionKind::Cluster(session) => session.start_transaction().await,
@@ -45,6 +50,14 @@ impl Session {
         match &mut self.kind {
             SessionKind::Embedded(session) => session.commit().await,
             SessionKind::Cluster(session) => session.commit(until).await,
+        }
+    }
+
+    /// Commits; on an embedded store without waiting for the flush, which the ticket tells of.
+    pub(crate) async fn execute(&mut self, until: Instant) -> Result<Option<Ticket>> {
+        match &mut self.kind {
+            SessionKind::Embedded(session) => session.execute(),
+            SessionKind::Cluster(session) => session.commit(until).await.map(|()| None),
         }
     }
 

@@ -30,20 +30,24 @@ mod tests;
 
 use crate::error::{Error, Result};
 use crate::fields::{Fields, element};
-use crate::order::{Order, OrderRequest, order_id, place, sum_lines};
+use crate::order::{Order, OrderRequest, order_id, place, reads, sum_lines};
 use crate::shop::Shop;
 use crate::stock::{Movement, Reason, end, shift};
 use crate::time::Time;
 use crate::unit::Unit;
-use bson::doc;
+use bson::{Document, doc};
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Script, ScriptInvocation};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
+use store::Find;
 
 /// The most reservations that are written down together.
 pub const MAX_WRITTEN: usize = 1_000;
+
+/// The most sales that are listed.
+pub const MAX_OPEN_SALES: usize = 100;
 
 /// How long after its end a sale's reservations can still be written down.
 pub const WRITE_DOWN_GRACE: Duration = Duration::from_secs(5 * 60);
@@ -71,6 +75,35 @@ pub struct NewFlashSale {
     pub until: Time,
     /// Who opens it, for the ledger.
     pub operator: String,
+}
+
+/// What the store knows of a sale that is not over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenSale {
+    /// Its id.
+    pub id: String,
+    /// What is sold.
+    pub sku: String,
+    /// How many were set aside.
+    pub quantity: i64,
+    /// How many of them have no order yet.
+    pub left: i64,
+    /// Until when it is open.
+    pub until: Time,
+}
+
+impl OpenSale {
+    fn of(hold: &Document) -> OpenSale {
+        let line = hold.parts("lines").into_iter().next().cloned().unwrap_or_default();
+        OpenSale {
+            id: hold.text("_id").trim_start_matches(HOLD_PREFIX).to_owned(),
+            sku: line.text("skuId").to_owned(),
+            quantity: hold.long("total"),
+            left: line.long("quantity"),
+            until: hold.time("until").unwrap_or_default().minus(WRITE_DOWN_GRACE),
+        }
+    }
 }
 
 /// A unit that is promised to a buyer.
@@ -137,10 +170,7 @@ impl Shop {
     /// [`Error::IllegalMove`] for one that is over, [`Error::Cache`] for a Redis that does not answer.
     pub async fn open_flash_sale(&self, redis: &str, sale: &NewFlashSale) -> Result<FlashSale> {
         check(sale)?;
-        let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(REDIS_TIMEOUT))
-            .set_connection_timeout(Some(REDIS_TIMEOUT));
-        let redis = ConnectionManager::new_with_config(Client::open(redis)?, config).await?;
+        let redis = connect(redis).await?;
         let hold = format!("{HOLD_PREFIX}{}", sale.id);
         let (new, id) = (sale.clone(), hold.clone());
         let opened = self.run(move |unit| {
@@ -152,18 +182,59 @@ impl Shop {
             Err(Error::Store(error)) if error.is_duplicate_key() => return Err(over(&sale.id)),
             opened => opened?,
         };
-        let key = |part: &str| format!("sheaf:{{{}/{}}}:{part}", self.database(), sale.id);
-        let opened = FlashSale {
-            shop: self.clone(),
-            redis,
-            hold: hold.into(),
-            sku: sale.sku.as_str().into(),
-            until: sale.until,
-            keys: Arc::new([key("sale"), key("buyers"), key("waiting"), key("settled")]),
-        };
+        let opened = self.sale(redis, &sale.id, &sale.sku, sale.until);
         opened.load(remaining, limit).await?;
         Ok(opened)
     }
+
+    fn sale(&self, redis: ConnectionManager, id: &str, sku: &str, until: Time) -> FlashSale {
+        let key = |part: &str| format!("sheaf:{{{}/{id}}}:{part}", self.database());
+        FlashSale {
+            shop: self.clone(),
+            redis,
+            hold: format!("{HOLD_PREFIX}{id}").into(),
+            sku: sku.into(),
+            until,
+            keys: Arc::new([key("sale"), key("buyers"), key("waiting"), key("settled")]),
+        }
+    }
+
+    /// Takes up a sale that was opened before, here or elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for one that never was or is over, [`Error::Cache`] for a Redis that does not answer.
+    pub async fn flash_sale(&self, redis: &str, id: &str) -> Result<FlashSale> {
+        let known = self.open_sale(id).await?;
+        Ok(self.sale(connect(redis).await?, id, &known.sku, known.until))
+    }
+
+    /// What the store knows of a sale.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for one that never was or is over.
+    pub async fn open_sale(&self, id: &str) -> Result<OpenSale> {
+        let hold = self.collection("stockHolds").find_one(doc! { "_id": format!("{HOLD_PREFIX}{id}") }, None).await?;
+        Ok(OpenSale::of(&hold.ok_or_else(|| Error::missing("flash sale", id))?))
+    }
+
+    /// The sales that are not over, up to [`MAX_OPEN_SALES`].
+    ///
+    /// # Errors
+    /// A store that fails.
+    pub async fn open_sales(&self) -> Result<Vec<OpenSale>> {
+        // `;` follows `:`, so that these are the ids with the prefix.
+        let of_sales = doc! { "_id": { "$gte": HOLD_PREFIX, "$lt": "sale;" } };
+        let options = Find { sort: Some(doc! { "_id": 1 }), limit: MAX_OPEN_SALES as i64, ..Find::default() };
+        let holds = self.collection("stockHolds").find(of_sales, options, None).await?;
+        Ok(holds.iter().map(OpenSale::of).collect())
+    }
+}
+
+async fn connect(redis: &str) -> Result<ConnectionManager> {
+    let config = ConnectionManagerConfig::new()
+        .set_response_timeout(Some(REDIS_TIMEOUT))
+        .set_connection_timeout(Some(REDIS_TIMEOUT));
+    Ok(ConnectionManager::new_with_config(Client::open(redis)?, config).await?)
 }
 
 fn check(sale: &NewFlashSale) -> Result<()> {
@@ -212,6 +283,11 @@ impl FlashSale {
     /// Its id.
     pub fn id(&self) -> &str {
         &self.hold[HOLD_PREFIX.len()..]
+    }
+
+    /// What is sold.
+    pub fn sku(&self) -> &str {
+        &self.sku
     }
 
     /// How long Redis keeps what it knows of the sale, from now on.
@@ -338,8 +414,10 @@ impl FlashSale {
 
     /// Places an order out of the sale's hold.
     async fn place(&self, request: &OrderRequest) -> Result<Order> {
+        let mut reads = reads(request)?;
+        reads.push(("stockHolds", self.hold.to_string()));
         let (hold, request) = (self.hold.clone(), request.clone());
-        let placed = self.shop.run(move |unit| {
+        let placed = self.shop.run_reading(reads, move |unit| {
             let (hold, request) = (hold.clone(), request.clone());
             Box::pin(async move { Order::of(&place(unit, &request, Some(&hold)).await?) })
         });

@@ -9,7 +9,7 @@ mod place;
 mod read;
 
 pub(crate) use change::{advance, close_unpaid};
-pub(crate) use place::{order_id, place, sum_lines};
+pub(crate) use place::{order_id, place, reads, sum_lines};
 pub use read::{ItemSummary, OrderFilter, OrderSummary};
 
 use crate::error::Result;

@@ -8,7 +8,7 @@ use crate::money::{Currency, Money};
 use crate::note::Note;
 use crate::shop::Shop;
 use crate::states::{ORDER, Step};
-use crate::unit::Unit;
+use crate::unit::{Place, Unit};
 use bson::{Bson, Document, doc};
 use std::collections::BTreeMap;
 
@@ -35,6 +35,7 @@ impl Shop {
         sum_lines(&request.lines)?;
         let number = request.number.clone();
         let placed = self.run_noted(
+            reads(&request)?,
             move |unit| {
                 let request = request.clone();
                 Box::pin(async move { Order::of(&place(unit, &request, None).await?) })
@@ -48,6 +49,20 @@ impl Shop {
             (placed, _) => placed,
         }
     }
+}
+
+/// What placing an order will read, as far as the request says.
+pub(crate) fn reads(request: &OrderRequest) -> Result<Vec<Place>> {
+    let mut places = vec![("users", request.buyer.clone())];
+    if request.key.is_some() {
+        let id = order_id(request)?;
+        places.extend([("orders", id.clone()), ("stockHolds", id)]);
+    }
+    for line in &request.lines {
+        places.push(("skus", line.sku.clone()));
+        places.push(("purchases", crate::stock::purchase_id(&line.sku, &request.buyer)));
+    }
+    Ok(places)
 }
 
 /// The lines with those for the same SKU added up.

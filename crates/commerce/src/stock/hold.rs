@@ -52,13 +52,18 @@ async fn assign(unit: &mut Unit<'_>, sale: &str, sku: &str, quantity: i64, reaso
     shift(unit, Movement::Assign, sku, quantity, reason).await
 }
 
+/// The id of what a buyer has of a SKU with a limit.
+pub(crate) fn purchase_id(sku: &str, buyer: &str) -> String {
+    format!("{sku}:{buyer}")
+}
+
 /// Counts what a buyer has of a SKU with a limit.
 async fn count_purchase(unit: &mut Unit<'_>, sku: &str, buyer: &str, quantity: i64) -> Result<()> {
     let limit = unit.get("skus", sku).await?.map_or(0, |document| document.long("perBuyer"));
     if limit == 0 {
         return Ok(());
     }
-    let id = format!("{sku}:{buyer}");
+    let id = purchase_id(sku, buyer);
     let had = unit.get("purchases", &id).await?.map(|document| document.long("quantity"));
     let count = had.unwrap_or(0) + quantity;
     if quantity > 0 && count > limit {

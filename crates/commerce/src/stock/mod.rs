@@ -13,7 +13,7 @@ mod movement;
 mod reconcile;
 
 pub use hold::MAX_SWEEP;
-pub(crate) use hold::{end, hold, take_again};
+pub(crate) use hold::{end, hold, purchase_id, take_again};
 pub use movement::{MOVEMENTS, Movement};
 pub(crate) use movement::{Reason, shift};
 pub use reconcile::{Discrepancy, Reconciliation};
@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::fields::Fields;
 use crate::shop::Shop;
 use crate::time::Time;
-use bson::doc;
+use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
 
 /// What is there of a SKU.
@@ -38,6 +38,13 @@ pub struct StockLevel {
     pub held: i64,
     /// How many were sold.
     pub sold: i64,
+}
+
+impl StockLevel {
+    fn of(sku: &Document) -> StockLevel {
+        let (available, held, sold) = (sku.long("available"), sku.long("held"), sku.long("sold"));
+        StockLevel { sku: sku.text("_id").to_owned(), available, held, sold }
+    }
 }
 
 /// A line of the stock ledger.
@@ -81,9 +88,7 @@ impl Shop {
     /// # Errors
     /// [`Error::NotFound`].
     pub async fn stock(&self, sku: &str) -> Result<StockLevel> {
-        let found = self.by_id("skus", "sku", sku).await?;
-        let (available, held) = (found.long("available"), found.long("held"));
-        Ok(StockLevel { sku: sku.to_owned(), available, held, sold: found.long("sold") })
+        Ok(StockLevel::of(&self.by_id("skus", "sku", sku).await?))
     }
 
     /// How many of a SKU can be sold; `None` when there is no such SKU.
@@ -125,21 +130,21 @@ impl Shop {
         if quantity <= 0 {
             return Err(Error::invalid("quantity", "it must be positive"));
         }
+        let id = movement::entry_id(reference, movement, sku);
         let (sku, reference, operator) = (sku.to_owned(), reference.to_owned(), operator.to_owned());
-        let key = sku.clone();
-        let done = self.run(move |unit| {
-            let (sku, reference, operator) = (sku.clone(), reference.clone(), operator.clone());
+        let reads = vec![("skus", sku.clone()), ("stockLedger", id.clone())];
+        let done = self.run_reading(reads, move |unit| {
+            let (sku, reference, operator, id) = (sku.clone(), reference.clone(), operator.clone(), id.clone());
             Box::pin(async move {
                 let reason = Reason { reference: &reference, order: None, why: movement.name(), operator: &operator };
-                let id = movement::entry_id(&reason, movement, &sku);
                 if unit.get("stockLedger", &id).await?.is_none() {
                     shift(unit, movement, &sku, quantity, reason).await?;
                 }
-                Ok(())
+                let found = unit.get("skus", &sku).await?.ok_or_else(|| Error::missing("sku", &sku))?;
+                Ok(StockLevel::of(found))
             })
         });
-        done.await?;
-        self.stock(&key).await
+        done.await
     }
 
     /// The ledger of a SKU, the newest first.

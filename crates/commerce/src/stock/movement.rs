@@ -59,8 +59,8 @@ pub(crate) struct Reason<'a> {
     pub(crate) operator: &'a str,
 }
 
-pub(crate) fn entry_id(reason: &Reason<'_>, movement: Movement, sku: &str) -> String {
-    format!("{}:{}:{sku}", reason.reference, movement.name())
+pub(crate) fn entry_id(reference: &str, movement: Movement, sku: &str) -> String {
+    format!("{reference}:{}:{sku}", movement.name())
 }
 
 /// Moves stock, with its ledger entry.
@@ -95,7 +95,7 @@ pub(crate) async fn shift(
     document.insert("sold", after_sold);
     document.insert("changedAt", now);
     let mut entry = doc! {
-        "_id": entry_id(&reason, movement, sku),
+        "_id": entry_id(reason.reference, movement, sku),
         "skuId": sku,
         "type": name,
         "quantity": after_available - before_available,

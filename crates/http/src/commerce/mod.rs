@@ -8,6 +8,7 @@ mod catalogue;
 mod coupons;
 mod error;
 mod events;
+mod flash;
 mod logistics;
 mod orders;
 mod payments;
@@ -38,12 +39,19 @@ pub(crate) struct Commerce {
     pub(crate) changes: events::Changes,
     /// Who moves the money; without one, somebody else asks for it and only the callbacks come here.
     pub(crate) provider: Option<Arc<dyn Provider>>,
+    pub(crate) sales: flash::Sales,
     pub(crate) core: Arc<Core>,
 }
 
 impl Commerce {
-    pub(crate) fn new(shop: Shop, provider: Option<Arc<dyn Provider>>, core: Arc<Core>) -> Arc<Commerce> {
-        Arc::new(Commerce { changes: events::Changes::default(), shop, provider, core })
+    pub(crate) fn new(
+        shop: Shop,
+        provider: Option<Arc<dyn Provider>>,
+        redis: Option<String>,
+        core: Arc<Core>,
+    ) -> Arc<Commerce> {
+        let (changes, sales) = (events::Changes::default(), flash::Sales::new(redis));
+        Arc::new(Commerce { changes, shop, provider, sales, core })
     }
 
     /// What has to go on while the server is there.
@@ -66,6 +74,7 @@ impl Commerce {
             () = housekeeping => {}
             () = self.changes.follow(&self.shop) => {}
             () = webhooks::tell(&self.shop) => {}
+            () = self.sales.go_on(&self.shop) => {}
         }
     }
 }
@@ -75,6 +84,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Commerce>> {
         .merge(buyers::routes())
         .merge(catalogue::routes())
         .merge(stock::routes())
+        .merge(flash::routes())
         .merge(cart::routes())
         .merge(coupons::routes())
         .merge(orders::routes())

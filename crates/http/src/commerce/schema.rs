@@ -312,6 +312,28 @@ pub(crate) enum Reduction {
     Percent(String),
 }
 
+/// A flash sale that is not over.
+#[derive(ToSchema)]
+pub(crate) struct OpenSale {
+    id: String,
+    sku: String,
+    /// How many were set aside.
+    quantity: i64,
+    /// How many of them have no order yet.
+    left: i64,
+    #[schema(format = DateTime)]
+    until: String,
+}
+
+/// What a sale's reconciliation found.
+#[derive(ToSchema)]
+pub(crate) struct SaleLevel {
+    /// What Redis would let through.
+    left: i64,
+    /// What it should be.
+    expected: i64,
+}
+
 /// A coupon that a buyer holds.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]

@@ -2,7 +2,7 @@
 
 use crate::shared::auth::{Role, bearer, unauthenticated};
 use crate::shared::core::Core;
-use crate::shared::idempotency::{key_of, once, read};
+use crate::shared::idempotency::{by_domain, key_of, once, read};
 use crate::shared::problem::{FORBIDDEN, INTERNAL, Kind, OVERLOADED, Problem, RATE_LIMITED, Result, TIMEOUT};
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
@@ -34,6 +34,8 @@ pub(crate) struct Policy {
     pub(crate) access: Access,
     /// Whether its answer is a stream without an end.
     pub(crate) stream: bool,
+    /// Whether the domain alone knows what was asked for under a key.
+    pub(crate) once_by_domain: bool,
     /// The largest body, if it is not the general one.
     pub(crate) body_size_bytes: Option<usize>,
     /// The statuses that it is described to answer.
@@ -104,6 +106,9 @@ async fn enforce(core: &Arc<Core>, policy: &Policy, mut request: Request, next: 
             let key = key_of(request.headers())?;
             let permit = admit(core)?;
             let limit = policy.body_size_bytes.unwrap_or(core.limits.body_size_bytes);
+            if policy.once_by_domain {
+                return by_domain(core.clone(), &scope, &key, permit, request, limit, next).await;
+            }
             once(core.clone(), &scope, &key, permit, request, limit, next).await
         }
         Access::Webhook => {

@@ -125,7 +125,7 @@ pub(crate) async fn once(
 ) -> Result<Response> {
     let (mut parts, body) = request.into_parts();
     let body = read(&core, &parts, body, body_limit).await?;
-    let id = hex::encode(Sha256::digest(format!("{scope}\0{key}")));
+    let id = key_id(scope, key);
     let fingerprint = fingerprint(&parts, &body);
     let claimed = match core.records.claim(&id, &fingerprint).await? {
         Claim::New(claimed) => claimed,
@@ -145,14 +145,45 @@ pub(crate) async fn once(
     parts.extensions.insert(Once { key: id.clone(), mark: claimed.mark.clone(), core: core.clone() });
     parts.extensions.insert(OnceKey(id));
     let request = Request::from_parts(parts, Body::from(body));
-    let limit = core.limits.call_timeout;
     let worker = core.clone();
+    to_its_end(&core, permit, async move { run(&worker, claimed, request, next).await }).await
+}
+
+/// Runs an unsafe call whose domain does it once for its key by itself.
+pub(crate) async fn by_domain(
+    core: Arc<Core>,
+    scope: &str,
+    key: &str,
+    permit: OwnedSemaphorePermit,
+    request: Request,
+    body_limit: usize,
+    next: Next,
+) -> Result<Response> {
+    let (mut parts, body) = request.into_parts();
+    let body = read(&core, &parts, body, body_limit).await?;
+    parts.extensions.insert(OnceKey(key_id(scope, key)));
+    let request = Request::from_parts(parts, Body::from(body));
+    let worker = core.clone();
+    to_its_end(&core, permit, async move { caught(&worker, next.run(request)).await }).await
+}
+
+/// A key as the records and the domain see it.
+fn key_id(scope: &str, key: &str) -> String {
+    hex::encode(Sha256::digest(format!("{scope}\0{key}")))
+}
+
+/// Has a call run to its end, also when its caller goes away or does not wait any longer.
+async fn to_its_end(
+    core: &Core,
+    permit: OwnedSemaphorePermit,
+    call: impl Future<Output = Response> + Send + 'static,
+) -> Result<Response> {
     let task = core.work.spawn(async move {
-        let response = run(&worker, claimed, request, next).await;
+        let response = call.await;
         drop(permit);
         response
     });
-    match tokio::time::timeout(limit, task).await {
+    match tokio::time::timeout(core.limits.call_timeout, task).await {
         Ok(Ok(response)) => Ok(response),
         Ok(Err(_)) => Err(Problem::new(&INTERNAL, "the server failed while it was at work on the call")),
         Err(_) => {

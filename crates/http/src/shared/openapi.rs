@@ -4,7 +4,8 @@
 //! - `security(("bearer" = ["buyer"]))`: the roles that may call it; `security(())`: everybody; `security(("webhook" = []))`;
 //! - `extensions(("x-problems" = json!(["out-of-stock"])))`: the problems of its own;
 //! - `("x-if-match" = json!(true))`: that it is a change to a version; `("x-stream" = json!(true))`: that its answer has no end;
-//!   `("x-body-limit" = json!(8388608))`: the largest body, if it is not the general one.
+//!   `("x-body-limit" = json!(8388608))`: the largest body, if it is not the general one;
+//!   `("x-once-by-domain" = json!(true))`: that the domain alone knows what was asked for under a key, without a record.
 //!
 //! Everything else follows: the header of unsafe calls, what authentication, bodies and parameters may answer.
 
@@ -75,7 +76,14 @@ fn complete(path: &str, method: &str, operation: &mut Value, limits: &Limits) ->
     let flag = |name: &str| operation.get(name).and_then(Value::as_bool).unwrap_or(false);
     let body_size_bytes =
         operation.get("x-body-limit").and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
-    Policy { access, stream: flag("x-stream"), body_size_bytes, statuses, problems: slugs }
+    Policy {
+        access,
+        stream: flag("x-stream"),
+        once_by_domain: flag("x-once-by-domain"),
+        body_size_bytes,
+        statuses,
+        problems: slugs,
+    }
 }
 
 /// Who may call it.

@@ -3,6 +3,7 @@
 use super::{Embedded, plain};
 use crate::error::Result;
 use crate::session::{Session, SessionKind};
+use engine::storage::Ticket;
 use engine::{Context, Engine, SessionContext};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ pub(crate) struct EmbeddedSession {
     id: [u8; 16],
     number: i64,
     open: bool,
+    ahead: bool,
     begun: Arc<AtomicBool>,
 }
 
@@ -30,20 +32,29 @@ impl Drop for EmbeddedSession {
 }
 
 impl EmbeddedSession {
-    pub(crate) fn start_transaction(&mut self) {
+    /// Begins a transaction; `ahead` reads what is executed, flushed or not.
+    pub(crate) fn start_transaction(&mut self, ahead: bool) {
         self.number += 1;
         self.open = true;
+        self.ahead = ahead;
         self.begun = Arc::default();
     }
 
     pub(crate) async fn commit(&mut self) -> Result<()> {
+        if let Some(ticket) = self.execute()? {
+            ticket.await?;
+        }
+        Ok(())
+    }
+
+    /// Commits without waiting for the flush; nothing when nothing was done.
+    pub(crate) fn execute(&mut self) -> Result<Option<Ticket>> {
         let context = self.context();
         self.open = false;
         if !self.begun.load(Ordering::Relaxed) {
-            return Ok(()); // nothing was done in it
+            return Ok(None);
         }
-        self.engine.commit_transaction(&context)?.durable().await?;
-        Ok(())
+        Ok(Some(self.engine.commit_transaction(&context)?.ticket))
     }
 
     pub(crate) fn abort(&mut self) -> Result<()> {
@@ -64,6 +75,7 @@ impl EmbeddedSession {
                 txn_number: Some(self.number),
                 in_transaction: true,
                 start_transaction: true,
+                ahead: self.ahead,
                 begun: self.begun.clone(),
             });
         }
@@ -74,8 +86,8 @@ impl EmbeddedSession {
 impl Embedded {
     pub(crate) fn start_session(&self) -> Session {
         let id = bson::Uuid::new().bytes();
-        let session =
-            EmbeddedSession { engine: self.engine.clone(), id, number: 0, open: false, begun: Arc::default() };
+        let (engine, begun) = (self.engine.clone(), Arc::default());
+        let session = EmbeddedSession { engine, id, number: 0, open: false, ahead: false, begun };
         Session { kind: SessionKind::Embedded(session) }
     }
 }

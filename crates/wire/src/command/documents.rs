@@ -21,6 +21,7 @@ impl<'c> Context<'c> {
             txn_number: self.generic.transaction_number,
             in_transaction: self.generic.in_transaction,
             start_transaction: self.generic.starts_transaction,
+            ahead: false,
             begun: Arc::new(AtomicBool::new(false)),
         });
         engine::Context {
