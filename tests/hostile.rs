@@ -114,6 +114,7 @@ fn in_transaction(run: impl FnOnce(&Context) -> bool) -> bool {
         txn_number: Some(NUMBER.fetch_add(1, Ordering::SeqCst)),
         in_transaction: true,
         start_transaction: true,
+        ahead: false,
         begun: std::sync::Arc::default(),
     };
     let mut context = Context { session: Some(session), ..context() };

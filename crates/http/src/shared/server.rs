@@ -173,10 +173,10 @@ async fn secure(stream: TcpStream, peer: IpAddr, router: Router, core: &Core, wa
     let Some(tls) = tls else { return connection(stream, peer, router, core, watcher).await };
     let handshake = async {
         let mut first = [0];
-        let plain = !tls.required && !(stream.peek(&mut first).await? == 1 && first[0] == TLS_HANDSHAKE_BYTE);
-        Ok::<_, std::io::Error>(match plain {
-            true => Err(stream),
-            false => Ok(tls.acceptor.accept(stream).await?),
+        let secured = tls.required || (stream.peek(&mut first).await? == 1 && first[0] == TLS_HANDSHAKE_BYTE);
+        Ok::<_, std::io::Error>(match secured {
+            true => Ok(tls.acceptor.accept(stream).await?),
+            false => Err(stream),
         })
     };
     match tokio::time::timeout(core.limits.head_timeout, handshake).await {
