@@ -13,6 +13,7 @@ use commerce::{Error, NewProduct, NewSku, Settings, Shop};
 use sheafdb_bench::load::{Outcome, run_checked, run_framed};
 use sheafdb_bench::message::{SLOT, Template, body};
 use sheafdb_bench::server::Server;
+use sheafdb_bench::{cpu, cpu_of};
 use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -75,10 +76,12 @@ fn main() {
     );
 }
 
-fn show(name: &str, outcome: &Outcome, deductions: usize) -> f64 {
+/// Prints a line; `cpu` is what the server used for it.
+fn show(name: &str, outcome: &Outcome, deductions: usize, cpu: Duration) -> f64 {
     let rate = outcome.per_second() * deductions as f64;
     let us = |part: f64| outcome.percentile(part).as_secs_f64() * 1e6;
-    println!("{name:52} {rate:9.0}/s  p50 {:6.0} us  p99 {:6.0} us", us(0.5), us(0.99));
+    let each = cpu.as_secs_f64() * 1e6 / (outcome.count as f64 * deductions as f64);
+    println!("{name:52} {rate:9.0}/s  p50 {:6.0} us  p99 {:6.0} us  server {each:5.1} us each", us(0.5), us(0.99));
     rate
 }
 
@@ -146,9 +149,11 @@ fn redis(place: &Path, durable: bool, pipelined: usize, time: Duration) -> f64 {
     };
     run(FEW, Duration::from_millis(500));
     assert_eq!(sold.get(), FEW, "Redis sells what there is");
+    let used = cpu_of(&redis.0.id().to_string());
     let outcome = run(PLENTY, time);
+    let used = cpu_of(&redis.0.id().to_string()) - used;
     let durability = if durable { "appendfsync always" } else { "no persistence" };
-    show(&format!("Redis EVALSHA, no ledger, {durability}, pipelined {pipelined}"), &outcome, pipelined)
+    show(&format!("Redis EVALSHA, no ledger, {durability}, pipelined {pipelined}"), &outcome, pipelined, used)
 }
 
 fn mongo(place: &Path, batch: usize, time: Duration) -> f64 {
@@ -193,14 +198,16 @@ fn mongo(place: &Path, batch: usize, time: Duration) -> f64 {
         (FEW, true, FEW as i32 + 1),
         "the port sells what there is"
     );
+    let used = server.cpu();
     let outcome = run("plenty", time);
-    show(&format!("Sheaf, MongoDB port, ledger, durable, {batch} an insert"), &outcome, batch)
+    let name = format!("Sheaf, MongoDB port, ledger, durable, {batch} an insert");
+    show(&name, &outcome, batch, server.cpu() - used)
 }
 
 fn till(place: &Path, time: Duration) -> f64 {
     let folder = tempfile::tempdir_in(place).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let rate = runtime.block_on(async {
+    let (rate, each) = runtime.block_on(async {
         let store = Store::open(folder.path()).unwrap();
         let shop = Shop::with(store.clone(), "shop", Settings::for_store(&store));
         shop.ensure_indexes().await.unwrap();
@@ -214,11 +221,12 @@ fn till(place: &Path, time: Duration) -> f64 {
         let sold = sell(&shop, "few", Duration::from_secs(60), FEW as u64 * 2).await;
         let lines = store.collection("shop", "stockLedger").count(doc! { "skuId": "few" }, None).await.unwrap();
         assert_eq!((sold, lines), (FEW as u64, FEW as u64 + 1), "the till sells what there is");
-        let begun = Instant::now();
-        let sold = sell(&shop, "plenty", time, u64::MAX).await;
-        sold as f64 / begun.elapsed().as_secs_f64()
+        let (begun, used) = (Instant::now(), cpu());
+        let sold = sell(&shop, "plenty", time, u64::MAX).await as f64;
+        (sold / begun.elapsed().as_secs_f64(), (cpu() - used).as_secs_f64() * 1e6 / sold)
     });
-    println!("{:52} {rate:9.0}/s", "Sheaf, in process, the shop's till, ledger, durable");
+    let name = "Sheaf, in process, the shop's till, ledger, durable";
+    println!("{name:52} {rate:9.0}/s  process {each:.1} us each");
     rate
 }
 
