@@ -3,6 +3,10 @@
 //! A transaction reads a snapshot and keeps its writes on top of it until it commits. What it writes carries intents: the
 //! first updater wins, and another transaction that wants the same gets `WriteConflict` at once. At commit the hooks run
 //! on the latest state and everything goes into the log as one record.
+//!
+//! What a transaction reads is flushed, unless its session reads *ahead*: then it is everything executed, so that whoever
+//! makes one transaction after the other need not wait for a flush between them. Its commit comes after what it read in the
+//! log, so once that is durable, so is what it was decided on; before that nobody may be told of either.
 
 use crate::catalog::Catalog;
 use crate::context::{Context, SessionContext, SessionId};
