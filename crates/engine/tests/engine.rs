@@ -9,8 +9,8 @@ use engine::operation::{
     UpdateStatement,
 };
 use engine::{Code, Context, Engine, Namespace, Options, SessionContext};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 fn memory() -> Engine {
     Engine::in_memory(Options::system()).unwrap()
@@ -141,6 +141,34 @@ fn a_transaction_is_invisible_until_it_commits_and_the_first_updater_wins() {
     engine.commit_transaction(&transaction(1, 1, false)).unwrap().wait().unwrap();
     assert_eq!(find(&engine, &plain, rawdoc! {}), [rawdoc! { "_id": 1, "n": 1 }]);
     assert_eq!(engine.commit_transaction(&transaction(2, 1, false)).err().unwrap().code, Code::NO_SUCH_TRANSACTION);
+}
+
+#[test]
+fn a_transaction_that_reads_ahead_sees_what_is_not_flushed_and_nobody_else_does() {
+    let engine = memory();
+    let plain = Context::default();
+    insert(&engine, &plain, vec![rawdoc! { "_id": 1, "n": 0 }]);
+    let gate = Arc::new(Mutex::new(()));
+    let (held, closed) = (gate.clone(), gate.lock().unwrap());
+    engine.storage().on_publish(Box::new(move |_| drop(held.lock())));
+    let ahead = |start: bool| {
+        let mut context = transaction(2, 1, start);
+        context.session.as_mut().unwrap().ahead = true;
+        context
+    };
+    let change = update(rawdoc! { "_id": 1 }, rawdoc! { "$inc": { "n": 1 } });
+    let first = engine.update(&plain, &change).unwrap();
+    assert_eq!(find(&engine, &transaction(1, 1, true), rawdoc! {}), [rawdoc! { "_id": 1, "n": 0 }]);
+    assert_eq!(find(&engine, &ahead(true), rawdoc! {}), [rawdoc! { "_id": 1, "n": 1 }]);
+    let _ = engine.update(&ahead(false), &change).unwrap();
+    let second = engine.commit_transaction(&ahead(false)).unwrap();
+    let lost = engine.update(&transaction(1, 1, false), &change).err().unwrap();
+    assert_eq!(lost.code, Code::WRITE_CONFLICT, "its snapshot is older");
+    assert_eq!(find(&engine, &plain, rawdoc! {}), [rawdoc! { "_id": 1, "n": 0 }], "nothing is flushed yet");
+    drop(closed);
+    second.wait().unwrap();
+    assert_eq!(find(&engine, &plain, rawdoc! {}), [rawdoc! { "_id": 1, "n": 2 }]);
+    first.wait().unwrap();
 }
 
 #[test]
