@@ -107,7 +107,7 @@ impl House {
     fn bury(self) {
         assert!(self.disk.is_dead(), "only what was killed is buried");
         if let Some(serving) = self.serving {
-            serving.kill();
+            serving.leave();
         }
     }
 }

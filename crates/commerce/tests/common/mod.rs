@@ -152,8 +152,8 @@ impl Serving {
         self.server.await.unwrap();
     }
 
-    /// Ends it at once.
-    pub(crate) fn kill(self) {
-        self.server.abort();
+    /// Lets it end by itself; nobody waits for it.
+    pub(crate) fn leave(self) {
+        self.stop.send(()).unwrap();
     }
 }
