@@ -152,7 +152,8 @@ fn by_rival(rival: &Postgres, orders: i64) {
     let mut copy = client.copy_in("COPY columns FROM STDIN").unwrap();
     flat.iter().for_each(|line| writeln!(copy, "{line}").unwrap());
     copy.finish().unwrap();
-    client.batch_execute("VACUUM ANALYZE; SET max_parallel_workers_per_gather = 0; SET jit = off").unwrap();
+    client.batch_execute("VACUUM ANALYZE").unwrap();
+    client.batch_execute("SET max_parallel_workers_per_gather = 0; SET jit = off").unwrap();
     for (name, question) in [
         ("PostgreSQL, jsonb", "SELECT doc->>'city', sum((doc->>'total')::bigint), count(*) FROM documents GROUP BY 1"),
         ("PostgreSQL, flat columns", "SELECT city, sum(total), count(*) FROM columns GROUP BY 1"),
