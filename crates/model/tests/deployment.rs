@@ -30,6 +30,9 @@ entity post collection=posts id=int {
   field body string
   compress body above=100 with=gzip
 }
+rollup byStatus of=post collection=byStatus {
+  by status; count posts; sum likes field=likes; min fewest field=likes; max last field=at
+}
 "#;
 
 async fn cluster() -> Store {

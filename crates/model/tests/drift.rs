@@ -71,8 +71,12 @@ entity session collection=sessions id=int {
 edge friends from=user to=user mutual collection=friends count-from=friendCount { enum kind close far; where kind close }
 edge follows from=user to=product directed collection=follows count-from=followingCount count-to=followerCount
 timeline shelf along=follows of=article by=productId order=quantity cap=3 mode=hybrid threshold=6 collection=shelves { fields quantity }
-rollup byCity of=order collection=byCity { by city; where status paid shipped; count orders; sum sales field=total }
-rollup byProduct of=order collection=byProduct unwind=items { by "items.productId"; sum units field="items.quantity" }
+rollup byCity of=order collection=byCity {
+  by city; where status paid shipped; count orders; sum sales field=total; min least field=total; max last field=at
+}
+rollup byProduct of=order collection=byProduct unwind=items {
+  by "items.productId"; sum units field="items.quantity"; max most field="items.quantity"; min first field=at
+}
 "#;
 
 const THREADS: u64 = 8;

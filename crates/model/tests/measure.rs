@@ -13,6 +13,8 @@ async fn designs_are_built_and_ranked_with_this_machines_costs() {
     let all = [costs.index_seek, costs.index_entry, costs.document_fetch, costs.kilobyte_read, costs.request];
     let written = [costs.document_write, costs.kilobyte_written, costs.index_entry_written];
     assert!(all.iter().chain(&written).all(|cost| *cost > 0.0 && *cost < 100_000.0), "{costs:?}");
+    // A seek goes down a tree: it can't be told from nothing only if something else was measured.
+    assert!(costs.index_seek >= 0.1 && costs.index_seek > costs.index_entry / 10.0, "{costs:?}");
     let table = Thresholds { costs, ..Thresholds::default() };
     assert_eq!(Thresholds::with(&table.to_toml()).expect("reads its own text"), table);
     let store = Store::in_memory().expect("opens");

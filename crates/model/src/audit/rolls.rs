@@ -7,7 +7,7 @@ use super::snapshot::{key, raw};
 use super::{Auditor, BATCH, Compared, Drift};
 use crate::error::Result;
 use crate::keep::declaration::Declaration;
-use crate::keep::{Roll, groups_of, roll_filter};
+use crate::keep::{Moved, Roll, groups_of, roll_filter};
 use bson::{Bson, Document, doc};
 use engine::document::Number;
 use std::collections::BTreeMap;
@@ -28,11 +28,23 @@ struct Group {
     key: Document,
     documents: i64,
     amounts: Vec<(String, Number)>,
+    extremes: Vec<Moved>,
+}
+
+/// What a stored group is short of.
+struct Difference {
+    documents: i64,
+    /// What is missing in counts and sums.
+    add: Document,
+    /// Extremes that are others.
+    set: Document,
+    /// Extremes that there are none of.
+    unset: Document,
 }
 
 impl Groups {
     fn add(&mut self, roll: &Roll, image: &Document) -> Result<()> {
-        for (group, documents, amounts) in groups_of(roll, &raw(image)?)? {
+        for crate::keep::Group { key: group, documents, amounts, extremes } in groups_of(roll, &raw(image)?)? {
             let group = crate::keep::value::document(&group)?;
             let encoded = key(&Bson::Document(group.clone()))?;
             if self.sums.len() >= MAX_GROUPS && !self.sums.contains_key(&encoded) {
@@ -41,13 +53,18 @@ impl Groups {
             }
             match self.sums.entry(encoded) {
                 std::collections::btree_map::Entry::Vacant(entry) => {
-                    entry.insert(Group { key: group, documents, amounts });
+                    entry.insert(Group { key: group, documents, amounts, extremes });
                 }
                 std::collections::btree_map::Entry::Occupied(mut entry) => {
                     let known = entry.get_mut();
                     known.documents += documents;
                     for ((name, sum), (_, amount)) in known.amounts.iter_mut().zip(amounts) {
                         *sum = crate::keep::add(*sum, amount, name)?;
+                    }
+                    for ((rule, held), moved) in roll.extremes.iter().zip(&mut known.extremes).zip(extremes) {
+                        if let Some(came) = moved.came {
+                            rule.keep(&mut held.came, came)?;
+                        }
                     }
                 }
             }
@@ -115,29 +132,23 @@ impl Auditor {
             found.add(roll, &image)?;
         }
         let expected = found.sums.get(&key(target)?);
-        let Some((documents, add)) = difference(roll, stored.as_ref(), expected)? else {
+        let Some(Difference { documents, add, set, unset }) = difference(roll, stored.as_ref(), expected)? else {
             return Ok(Compared::default());
         };
-        let shown = |amounts: &[(String, Number)]| -> Result<Document> {
-            let mut shown = Document::new();
-            for (name, amount) in amounts {
-                shown.insert(name.clone(), crate::keep::value::tree((*amount).into())?);
-            }
-            Ok(shown)
-        };
         let expected = match expected {
-            Some(expected) => shown(&expected.amounts)?.into(),
+            Some(expected) => expected.shown(roll)?.into(),
             None => Bson::Null,
         };
         let mut increase = add.clone();
         increase.insert("_documents", documents);
-        let mut set = Document::new();
-        if stored.is_none() {
-            set.extend(group.clone());
-        }
         let mut update = doc! { "$inc": increase };
-        if !set.is_empty() {
-            update.insert("$setOnInsert", set);
+        if stored.is_none() {
+            update.insert("$setOnInsert", group.clone());
+        }
+        for (operator, fields) in [("$set", set), ("$unset", unset)] {
+            if !fields.is_empty() {
+                update.insert(operator, fields);
+            }
         }
         let drift = Drift {
             target: target.clone(),
@@ -151,8 +162,24 @@ impl Auditor {
     }
 }
 
+impl Group {
+    /// Its values, for people.
+    fn shown(&self, roll: &Roll) -> Result<Document> {
+        let mut shown = Document::new();
+        for (name, amount) in &self.amounts {
+            shown.insert(name.clone(), crate::keep::value::tree((*amount).into())?);
+        }
+        for (rule, held) in roll.extremes.iter().zip(&self.extremes) {
+            if let Some(value) = &held.came {
+                shown.insert(rule.name.clone(), crate::keep::value::tree(value.clone())?);
+            }
+        }
+        Ok(shown)
+    }
+}
+
 /// What a stored group is short of; `None` if nothing.
-fn difference(roll: &Roll, stored: Option<&Document>, expected: Option<&Group>) -> Result<Option<(i64, Document)>> {
+fn difference(roll: &Roll, stored: Option<&Document>, expected: Option<&Group>) -> Result<Option<Difference>> {
     let number = |name: &str| crate::keep::number(stored.and_then(|stored| stored.get(name)));
     let documents = expected.map_or(0, |expected| expected.documents);
     let documents = documents - number("_documents")?.to_i64_exact().unwrap_or(0);
@@ -165,5 +192,27 @@ fn difference(roll: &Roll, stored: Option<&Document>, expected: Option<&Group>) 
         differs |= !missing.is_zero();
         add.insert(name.clone(), crate::keep::value::tree(missing.into())?);
     }
-    Ok(differs.then_some((documents, add)))
+    let (mut set, mut unset) = (Document::new(), Document::new());
+    for (place, rule) in roll.extremes.iter().enumerate() {
+        let wanted = expected.and_then(|expected| expected.extremes.get(place)?.came.clone());
+        let held = stored.and_then(|stored| stored.get(&rule.name));
+        match (wanted, held) {
+            (Some(wanted), held) => {
+                let wanted = crate::keep::value::tree(wanted)?;
+                let same = match held {
+                    Some(held) => key(held)? == key(&wanted)?,
+                    None => false,
+                };
+                if !same {
+                    set.insert(rule.name.clone(), wanted);
+                }
+            }
+            (None, Some(_)) => {
+                unset.insert(rule.name.clone(), 1);
+            }
+            (None, None) => {}
+        }
+    }
+    differs |= !set.is_empty() || !unset.is_empty();
+    Ok(differs.then_some(Difference { documents, add, set, unset }))
 }

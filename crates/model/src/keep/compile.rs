@@ -4,7 +4,7 @@ use super::bucket::Pack;
 use super::declaration::{self, Declaration, Rule};
 use super::effect::{Apart, Extreme, Newest, Packed, Referrers, Spread, Stocked};
 use super::timeline::{Fan, Follows};
-use super::{Adds, Bounded, Condition, Contribution, CopyIn, Keeper, Kept, KeptRule, Roll, Watch};
+use super::{Adds, Bounded, Condition, Contribution, CopyIn, Keeper, Kept, KeptRule, Roll, RollExtreme, Watch};
 use crate::language::copy::Copied;
 use crate::language::derived::{Derived, Kind};
 use crate::language::embed::WhenFull;
@@ -12,6 +12,7 @@ use crate::language::entity::Entity;
 use crate::language::filter::{Condition as Line, Test};
 use crate::language::live::{Overflow, Sync};
 use crate::language::reference::OnDelete;
+use crate::language::rollup::Value;
 use crate::language::timeline::Mode;
 use crate::model::{Body, Model};
 use crate::value::{Literal, SortKey};
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 /// Prepares a model.
 pub(super) fn compile(model: &Model) -> Result<Keeper> {
-    let mut keeper = Keeper { watches: BTreeMap::new(), declarations: Vec::new(), unkept: Vec::new() };
+    let mut keeper = Keeper { watches: BTreeMap::new(), declarations: Vec::new() };
     for entity in model.all_entities() {
         let derived_only =
             model.declared(&entity.name).is_none() && !model.edges.iter().any(|edge| edge.name == entity.name);
@@ -508,17 +509,21 @@ fn rollups(keeper: &mut Keeper, model: &Model) -> Result<()> {
             None => jiff::tz::TimeZone::UTC,
         };
         let named = |kind: Kind| rollup.values.iter().filter(move |value| value.kind == kind);
-        let unkept =
-            named(Kind::Min).chain(named(Kind::Max)).map(|value| format!("rollup {}.{}", rollup.name, value.name));
-        keeper.unkept.extend(unkept);
+        let extreme = |value: &Value| RollExtreme {
+            name: value.name.clone(),
+            path: value.field.clone().unwrap_or_default(),
+            largest: value.kind == Kind::Max,
+        };
         let roll = Roll {
             declaration: rollup.name.clone(),
             collection: rollup.collection.clone(),
+            source: source.clone(),
             unwind: rollup.unwind.clone(),
             keys: rollup.by.clone(),
             tz,
             counts: named(Kind::Count).map(|value| value.name.clone()).collect(),
             sums: named(Kind::Sum).map(|value| (value.name.clone(), value.field.clone().unwrap_or_default())).collect(),
+            extremes: named(Kind::Min).chain(named(Kind::Max)).map(extreme).collect(),
             filter: condition(&rollup.filter)?,
         };
         let roll = Arc::new(roll);

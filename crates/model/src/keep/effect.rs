@@ -1,6 +1,8 @@
 //! What a change of one document causes: data, independent of where it is carried out.
 
+use super::Roll;
 use super::bucket::Packing;
+use super::rollup::Group;
 use super::timeline::{Fan, Fanned};
 use crate::language::compress::Codec;
 use crate::language::reference::OnDelete;
@@ -90,14 +92,12 @@ pub enum Effect {
     Pack(Packing),
     /// A rollup's values change under one key.
     Roll {
-        /// The rollup's collection.
-        collection: String,
-        /// The key, by its names in the rollup.
-        key: RawDocumentBuf,
-        /// By how many documents the key's group grows.
-        documents: i64,
-        /// What is added to each value.
-        amounts: Vec<(String, Number)>,
+        /// Which declaration.
+        roll: Arc<Roll>,
+        /// The document that changed.
+        child: RawBson,
+        /// What changes.
+        group: Group,
     },
 }
 

@@ -401,9 +401,7 @@ impl ModelHook {
                 Effect::Apart { rule, id, fields } => self.put_apart(&rule, &id, fields.as_deref(), scope)?,
                 Effect::Fan { fan, what } => self.fan_out(&fan, &what, scope)?,
                 Effect::Append { ledger, line } => lines.push((ledger, line)),
-                Effect::Roll { collection, key, documents, amounts } => {
-                    self.roll(&collection, &key, documents, &amounts, scope)?;
-                }
+                Effect::Roll { roll, child, group } => self.roll(&roll, &group, Some(&child), scope)?,
                 Effect::Refuse { declaration, message } => return Err(refusal(&declaration, message)),
                 other => return Err(Error::internal(format!("not an effect on other documents: {other:?}"))),
             }

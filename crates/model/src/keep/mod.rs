@@ -26,6 +26,7 @@ mod parent;
 pub mod range;
 mod repair;
 mod roll;
+pub mod rollup;
 pub mod service;
 mod split;
 pub(crate) mod stock;
@@ -60,16 +61,16 @@ pub const REVERSE: &str = "_reverse";
 
 pub(crate) use compile::raw;
 pub(crate) use newest::number;
-pub(crate) use others::{add, groups_of, roll_filter, subtract};
+pub(crate) use others::{add, subtract};
 pub(crate) use own::fills;
 pub(crate) use repair::record as repair_record;
+pub(crate) use rollup::{Group, Moved, Search, groups_of, roll_filter};
 
 /// A model, prepared to plan the effects of changes.
 #[derive(Debug)]
 pub struct Keeper {
     watches: BTreeMap<String, Watch>,
     declarations: Vec<Declaration>,
-    unkept: Vec<String>,
 }
 
 /// What is to be done about changes in one collection.
@@ -176,6 +177,8 @@ pub struct Roll {
     pub declaration: String,
     /// The rollup's collection.
     pub collection: String,
+    /// The collection of the documents that are rolled up.
+    pub source: String,
     /// The array whose elements are taken each for itself.
     pub unwind: Option<String>,
     /// What makes up the key.
@@ -186,7 +189,20 @@ pub struct Roll {
     pub counts: Vec<String>,
     /// The names of sums, with their paths.
     pub sums: Vec<(String, String)>,
+    /// The values that are the least or the greatest.
+    pub extremes: Vec<RollExtreme>,
     filter: Condition,
+}
+
+/// A `min` or `max` of a rollup.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RollExtreme {
+    /// Its name in the rollup's documents.
+    pub name: String,
+    /// The path of what is compared.
+    pub path: String,
+    /// The greatest instead of the least.
+    pub largest: bool,
 }
 
 /// A filter on one document, parsed once.
@@ -232,16 +248,10 @@ impl Keeper {
         self.declarations.iter().find(|declaration| declaration.name == name)
     }
 
-    /// The declarations that this planner doesn't keep.
-    pub fn unkept(&self) -> &[String] {
-        &self.unkept
-    }
-
     /// What a keeper beside a deployment doesn't keep, by name: it belongs to services that write in transactions.
     pub fn unkept_beside(&self) -> impl Iterator<Item = &str> {
         let is = |declaration: &&Declaration| matches!(declaration.rule, Rule::Timeline(_) | Rule::Stock(_));
-        let declared = self.declarations.iter().filter(is).map(|declaration| declaration.name.as_str());
-        self.unkept.iter().map(String::as_str).chain(declared)
+        self.declarations.iter().filter(is).map(|declaration| declaration.name.as_str())
     }
 
     /// Whether documents of a collection have kept fields.

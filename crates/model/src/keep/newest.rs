@@ -3,7 +3,7 @@
 //! Each function changes the parent's image and says whether the value has to be looked up among the children: only when
 //! a child that held it went away.
 
-use super::effect::{Extreme, Newest};
+use super::effect::Newest;
 use super::others;
 use bson::{Bson, Document, RawBson, RawBsonRef};
 use engine::document::{Number, compare_values};
@@ -48,23 +48,24 @@ fn order(a: &Bson, b: &Bson) -> Result<Ordering> {
 /// A child's value left or came; true if the extreme has to be looked up.
 pub(super) fn extreme(
     parent: &mut Document,
-    rule: &Extreme,
+    field: &str,
+    largest: bool,
     gone: Option<&RawBson>,
     came: Option<&RawBson>,
 ) -> Result<bool> {
     let better = |a: &Bson, b: &Bson| -> Result<bool> {
-        Ok(order(a, b)? == if rule.largest { Ordering::Greater } else { Ordering::Less })
+        Ok(order(a, b)? == if largest { Ordering::Greater } else { Ordering::Less })
     };
     let (gone, came) =
         (gone.cloned().map(super::value::tree).transpose()?, came.cloned().map(super::value::tree).transpose()?);
-    let current = parent.get(&rule.field).cloned();
+    let current = parent.get(field).cloned();
     if let Some(came) = &came
         && match &current {
             Some(current) => !better(current, came)?,
             None => gone.is_none(),
         }
     {
-        parent.insert(rule.field.clone(), came.clone());
+        parent.insert(field, came.clone());
         return Ok(false);
     }
     // What came is worse than what stands: look only if what stood was this child's.

@@ -1,14 +1,13 @@
 //! What a change causes in other documents.
 
 use super::effect::{Change, Effect, Mirror};
+use super::rollup::rolled;
 use super::value::{at, document, id_at, owned, tree};
-use super::{Adds, Contribution, Counts, REVERSE, Roll, Watch};
+use super::{Adds, Contribution, Counts, REVERSE, Watch};
 use super::{bucket, stock, timeline};
-use crate::language::rollup::DateUnit;
-use bson::{DateTime, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
-use engine::document::{Number, append, values_equal};
+use bson::{Document, RawBson, RawDocument};
+use engine::document::{Number, values_equal};
 use engine::{Error, Result};
-use jiff::tz::TimeZone;
 
 /// See [`super::Keeper::others`].
 pub(super) fn others(
@@ -80,10 +79,10 @@ pub(super) fn others(
         }
     }
     for roll in &watch.rolls {
-        if !counts(&roll.declaration, &id)? {
-            continue;
+        let counted = counts(&roll.declaration, &id)?;
+        if counted || !roll.extremes.is_empty() {
+            rolled(roll, before, after, counted, &id, &mut effects)?;
         }
-        rolled(roll, before, after, &mut effects)?;
     }
     Ok(effects)
 }
@@ -99,7 +98,7 @@ pub(super) fn of_declaration(watch: &Watch, collection: &str, name: &str, image:
         effects.extend(bucket::packing(pack, None, Some(image), &id)?);
     }
     for roll in watch.rolls.iter().filter(|roll| roll.declaration == name) {
-        rolled(roll, None, Some(image), &mut effects)?;
+        rolled(roll, None, Some(image), true, &id, &mut effects)?;
     }
     if let (Some(ends), true) = (&watch.mirror, watch.entity == name) {
         mirror(collection, ends, None, Some(image), &mut effects)?;
@@ -156,7 +155,7 @@ fn contribute(
     Ok(())
 }
 
-fn number(image: Option<&RawDocument>, path: &str) -> Result<Number> {
+pub(super) fn number(image: Option<&RawDocument>, path: &str) -> Result<Number> {
     let Some(image) = image else { return Ok(Number::Int64(0)) };
     let value = at(image, path)?;
     Ok(match value.get().and_then(Number::of) {
@@ -254,137 +253,4 @@ fn mirror(
         effects.push(row(new, Some(fields)));
     }
     Ok(())
-}
-
-/// A group of a rollup: its key, and the counts and sums of one image in it.
-pub(crate) type Group = (RawDocumentBuf, i64, Vec<(String, Number)>);
-
-fn rolled(
-    roll: &Roll,
-    before: Option<&RawDocument>,
-    after: Option<&RawDocument>,
-    effects: &mut Vec<Effect>,
-) -> Result<()> {
-    let mut groups: Vec<Group> = Vec::new();
-    for (image, sign) in [(before, -1), (after, 1)] {
-        let Some(image) = image else { continue };
-        if !roll.filter.holds(image)? {
-            continue;
-        }
-        for row in rows(roll, image)? {
-            let (key, amounts) = group_of(roll, &row)?;
-            let group = match groups.iter_mut().position(|(other, ..)| *other == key) {
-                Some(position) => &mut groups[position],
-                None => {
-                    let zeros = amounts.iter().map(|(name, _)| (name.clone(), Number::Int64(0))).collect();
-                    groups.push((key, 0, zeros));
-                    groups.last_mut().expect("just pushed")
-                }
-            };
-            group.1 += sign;
-            for ((name, sum), (_, amount)) in group.2.iter_mut().zip(amounts) {
-                *sum = if sign > 0 { add(*sum, amount, name)? } else { subtract(*sum, amount, name)? };
-            }
-        }
-    }
-    for (key, documents, amounts) in groups {
-        if documents != 0 || amounts.iter().any(|(_, amount)| !amount.is_zero()) {
-            effects.push(Effect::Roll { collection: roll.collection.clone(), key, documents, amounts });
-        }
-    }
-    Ok(())
-}
-
-/// What one document adds to a rollup's groups.
-pub(crate) fn groups_of(roll: &Roll, image: &RawDocument) -> Result<Vec<Group>> {
-    let mut effects = Vec::new();
-    rolled(roll, None, Some(image), &mut effects)?;
-    let groups = effects.into_iter().filter_map(|effect| match effect {
-        Effect::Roll { key, documents, amounts, .. } => Some((key, documents, amounts)),
-        _ => None,
-    });
-    Ok(groups.collect())
-}
-
-/// A filter that all documents of a group pass, and perhaps some others.
-pub(crate) fn roll_filter(roll: &Roll, group: &Document) -> Result<Document> {
-    let mut all = vec![document(roll.filter())?];
-    for part in &roll.keys {
-        let value = group.get(&part.name).cloned().unwrap_or(bson::Bson::Null);
-        let test = match (&value, part.unit) {
-            (bson::Bson::DateTime(start), Some(unit)) => {
-                // Longer than the unit: what is too much falls into other groups.
-                let longest = match unit {
-                    DateUnit::Hour => 2,
-                    DateUnit::Day => 26,
-                    DateUnit::Week => 8 * 24,
-                    DateUnit::Month => 32 * 24,
-                    DateUnit::Year => 367 * 24,
-                };
-                let end = DateTime::from_millis(start.timestamp_millis() + longest * 3_600_000);
-                bson::doc! { part.path.clone(): { "$gte": value.clone(), "$lt": end } }
-            }
-            _ => bson::doc! { part.path.clone(): value },
-        };
-        all.push(test);
-    }
-    all.retain(|test| !test.is_empty());
-    Ok(if all.is_empty() {
-        Document::new()
-    } else {
-        bson::doc! { "$and": all }
-    })
-}
-
-/// The rows of a document: itself, or one for each element of the unwound array.
-fn rows(roll: &Roll, image: &RawDocument) -> Result<Vec<RawDocumentBuf>> {
-    let Some(unwind) = &roll.unwind else { return Ok(vec![image.to_owned()]) };
-    let value = at(image, unwind)?;
-    let Some(RawBsonRef::Array(array)) = value.get() else { return Ok(Vec::new()) };
-    let whole = document(image)?;
-    let mut rows = Vec::new();
-    for element in array {
-        let mut row = whole.clone();
-        let place = super::effect::Place::default().path(unwind);
-        super::value::set(&mut row, &place, Some(tree(RawBson::from(element?))?));
-        rows.push(super::compile::raw(&row)?);
-    }
-    Ok(rows)
-}
-
-/// The key of a row, and what it adds.
-fn group_of(roll: &Roll, row: &RawDocument) -> Result<(RawDocumentBuf, Vec<(String, Number)>)> {
-    let mut key = RawDocumentBuf::new();
-    for part in &roll.keys {
-        let value = at(row, &part.path)?;
-        let value = match (value.or_null(), part.unit) {
-            (RawBsonRef::DateTime(date), Some(unit)) => RawBson::DateTime(cut(date, unit, &roll.tz)?),
-            (value, _) => RawBson::from(value),
-        };
-        append(&mut key, &part.name, value.as_raw_bson_ref())?;
-    }
-    let mut amounts: Vec<(String, Number)> = roll.counts.iter().map(|name| (name.clone(), Number::Int64(1))).collect();
-    for (name, path) in &roll.sums {
-        amounts.push((name.clone(), number(Some(row), path)?));
-    }
-    Ok((key, amounts))
-}
-
-/// The beginning of a date's hour, day, week, month or year in a time zone.
-pub(super) fn cut(date: DateTime, unit: DateUnit, tz: &TimeZone) -> Result<DateTime> {
-    let bad = |error: jiff::Error| Error::bad_value(format!("a date cannot be cut to its unit: {error}"));
-    let time = jiff::Timestamp::from_millisecond(date.timestamp_millis()).map_err(bad)?;
-    let zoned = time.to_zoned_datetime(tz.clone());
-    let start = match unit {
-        DateUnit::Hour => zoned.with().minute(0).second(0).subsec_nanosecond(0).build().map_err(bad)?,
-        DateUnit::Day => zoned.start_of_day().map_err(bad)?,
-        DateUnit::Week => {
-            let back = i64::from(zoned.weekday().to_monday_zero_offset());
-            let monday = zoned.date().checked_sub(jiff::Span::new().days(back)).map_err(bad)?;
-            monday.to_zoned_datetime(tz.clone()).map_err(bad)?
-        }
-        DateUnit::Month => zoned.date().first_of_month().to_zoned_datetime(tz.clone()).map_err(bad)?,
-        DateUnit::Year => zoned.date().first_of_year().to_zoned_datetime(tz.clone()).map_err(bad)?,
-    };
-    Ok(DateTime::from_millis(start.timestamp().as_millisecond()))
 }

@@ -70,7 +70,7 @@ impl ModelHook {
         match change {
             Change::Add { field, amount } => newest::add(parent, field, *amount),
             Change::Extreme { rule, gone, came, child } => {
-                if newest::extreme(parent, rule, gone.as_ref(), came.as_ref())? {
+                if newest::extreme(parent, &rule.field, rule.largest, gone.as_ref(), came.as_ref())? {
                     self.look_up_extreme(parent, id, rule, Some((child, came.as_ref())), scope)?;
                 }
                 Ok(())
@@ -104,11 +104,11 @@ impl ModelHook {
                 _ => false,
             };
             if !same && let Some(value) = owned(&child, &rule.path)? {
-                newest::extreme(parent, rule, None, Some(&value))?;
+                newest::extreme(parent, &rule.field, rule.largest, None, Some(&value))?;
             }
         }
         if let Some((_, Some(came))) = writing {
-            newest::extreme(parent, rule, None, Some(came))?;
+            newest::extreme(parent, &rule.field, rule.largest, None, Some(came))?;
         }
         Ok(())
     }

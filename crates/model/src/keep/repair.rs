@@ -10,6 +10,7 @@ use super::declaration::{Declaration, Rule};
 use super::effect::Change;
 use super::embedded::ModelHook;
 use super::newest;
+use super::rollup::Group;
 use super::value::{document, owned};
 use super::{compile, others};
 use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf, doc};
@@ -60,7 +61,8 @@ impl ModelHook {
                 for name in roll.counts.iter().chain(roll.sums.iter().map(|sum| &sum.0)) {
                     sums.push((name.clone(), newest::number(amounts.get(name))?));
                 }
-                self.roll(&roll.collection, key, documents, &sums, scope)?;
+                let group = Group { key: key.clone(), documents, amounts: sums, extremes: Vec::new() };
+                self.roll(roll, &group, None, scope)?;
             }
             (Rule::Extreme(rule), Some(parent)) => {
                 self.look_up(&declaration.collection, &parent, &rule.field, scope)?;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub const ROW: Declaration = Declaration {
     name: "rollup",
     places: &[Place::Top],
-    syntax: "rollup NAME of=ENTITY unwind=ARRAY tz=ZONE { by FIELD unit=day; count NAME; sum NAME field=FIELD }",
+    syntax: "rollup NAME of=ENTITY unwind=ARRAY tz=ZONE { by FIELD unit=day; count NAME; sum|min|max NAME field=FIELD }",
     meaning: "derived values by key, without a parent entity",
     parse,
 };
@@ -101,6 +101,7 @@ pub struct Value {
 impl Rollup {
     /// Its documents as an entity that queries can be declared on.
     pub fn as_entity(&self, model: &Model) -> Entity {
+        use super::derived::Kind;
         use super::field::Field;
         let mut entity = Entity::new(&self.name, &self.collection, self.span);
         entity.id = Type::Object;
@@ -113,7 +114,10 @@ impl Rollup {
             entity.body.fields.push(field);
         }
         for value in &self.values {
-            entity.body.fields.push(Field::new(&value.name, Type::Long, self.span));
+            // A least or greatest value is one of the compared field's.
+            let compared = value.field.as_ref().filter(|_| matches!(value.kind, Kind::Min | Kind::Max));
+            let leaf = compared.and_then(|path| source.and_then(|source| model.shape(source).leaf(path).cloned()));
+            entity.body.fields.push(Field::new(&value.name, leaf.map_or(Type::Long, |leaf| leaf.kind), self.span));
         }
         let fields = self.by.iter().map(|key| key.name.clone()).collect();
         entity.parts.uniques.push(super::unique::Unique { fields, filter: Vec::new(), span: self.span });
@@ -173,7 +177,7 @@ fn line(reader: &mut Reader, node: &KdlNode, rollup: &mut Rollup) {
         "min" => Kind::Min,
         _ => Kind::Max,
     };
-    let mut args = Args::new(reader, node, "count NAME or sum NAME field=FIELD");
+    let mut args = Args::new(reader, node, "count NAME, or sum, min or max NAME field=FIELD");
     let name = args.name("the value");
     let field = (kind != Kind::Count).then(|| args.required("field"));
     args.finish();

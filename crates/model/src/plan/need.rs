@@ -6,6 +6,7 @@ use crate::language::entity::Entity;
 use crate::language::filter::{Condition, Test};
 use crate::language::query::Query;
 use crate::language::reference::OnDelete;
+use crate::language::rollup::Key;
 use crate::model::Model;
 use crate::shape::{Leaf, Shape};
 use crate::value::SortKey;
@@ -165,6 +166,16 @@ fn of_children(model: &Model, child: &Entity) -> Vec<Need> {
             let mut need = simple(format!("keeping bucket `{}.{}`", parent.name, bucket.name), &[&bucket.by]);
             need.sort = vec![bucket.order.clone()];
             list.push(need);
+        }
+    }
+    for rollup in model.rollups.iter().filter(|rollup| rollup.of == child.name) {
+        for value in rollup.values.iter().filter(|value| matches!(value.kind, Kind::Min | Kind::Max)) {
+            let reason = format!("keeping {} `{}.{}`", value.kind.name(), rollup.name, value.name);
+            let (cut, equal): (Vec<_>, Vec<_>) = rollup.by.iter().partition(|key| key.unit.is_some());
+            let paths = |keys: Vec<&Key>| keys.into_iter().map(|key| key.path.clone()).collect();
+            let descending = value.kind == Kind::Max;
+            let sort = value.field.iter().map(|path| SortKey { path: path.clone(), descending }).collect();
+            list.push(Need { reason, equal: paths(equal), sort, range: paths(cut), ..Need::default() });
         }
     }
     for timeline in model.timelines.iter().filter(|timeline| timeline.of == child.name) {

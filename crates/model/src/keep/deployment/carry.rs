@@ -8,7 +8,7 @@ use super::super::{Keeper, Kept, compress};
 use super::chunks::Chunks;
 use super::lease::Lease;
 use super::records::{RECORDS, image, number, raw, record_id, shares};
-use super::{Key, now_ms};
+use super::{Key, now_ms, rolls};
 use crate::language::reference::OnDelete;
 use bson::{Bson, Document, RawBson, RawDocumentBuf, doc};
 use store::{Aggregate, BulkWrite, Collection, Find, Result, Session, Store, Update, WriteModel};
@@ -291,22 +291,7 @@ impl Carrier<'_> {
             Effect::Mirror(mirror) => self.mirror(mirror, session).await,
             Effect::Pack(packing) => self.pack(packing, session).await,
             Effect::Apart { rule, id, fields } => self.apart(&rule, &rule.parts, &tree(id)?, fields, session).await,
-            Effect::Roll { collection, key, documents, amounts } => {
-                let key = Document::try_from(&*key)?;
-                let mut inc = doc! { "_documents": documents };
-                for (name, amount) in amounts {
-                    inc.insert(name, number(amount));
-                }
-                let upsert = Update { upsert: true, ..Update::default() };
-                let groups = self.collection(&collection);
-                let by_key = doc! { "_id": key.clone() };
-                let update = doc! { "$inc": inc, "$setOnInsert": key };
-                groups.update_one(by_key.clone(), update, upsert, Some(&mut *session)).await?;
-                let mut empty = by_key;
-                empty.insert("_documents", 0);
-                groups.delete_one(empty, Some(session)).await?;
-                Ok(1)
-            }
+            Effect::Roll { roll, group, .. } => rolls::roll(self.store, self.database, &roll, group, session).await,
             // A deployment's other writers are not refused; what may be many was written before.
             _ => Ok(0),
         }

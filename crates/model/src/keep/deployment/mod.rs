@@ -21,6 +21,7 @@ mod carry;
 pub(crate) mod chunks;
 mod lease;
 mod records;
+mod rolls;
 
 pub use lease::LEASE;
 pub use records::{KEEPERS, RECORDS};
