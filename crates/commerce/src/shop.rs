@@ -254,6 +254,9 @@ impl Shop {
             let unique = *unique && !self.store().capabilities().sharded;
             self.collection(collection).create_index(key, unique).await?;
         }
+        if self.keeper().is_some() {
+            model::keep::deployment::prepare(self.store(), self.database()).await?;
+        }
         Ok(())
     }
 }

@@ -64,7 +64,7 @@ pub(crate) use newest::number;
 pub(crate) use others::{add, subtract};
 pub(crate) use own::fills;
 pub(crate) use repair::record as repair_record;
-pub(crate) use rollup::{Group, Moved, Search, groups_of, roll_filter};
+pub(crate) use rollup::{Group, Moved, groups_of, roll_filter};
 
 /// A model, prepared to plan the effects of changes.
 #[derive(Debug)]

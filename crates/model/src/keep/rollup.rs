@@ -21,7 +21,7 @@ use jiff::tz::TimeZone;
 use std::sync::Arc;
 
 /// How a group of a rollup changes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Group {
     /// The key, by its names in the rollup.
     pub key: RawDocumentBuf,
@@ -31,6 +31,28 @@ pub struct Group {
     pub amounts: Vec<(String, Number)>,
     /// What becomes of each extreme, in the rollup's order.
     pub extremes: Vec<Moved>,
+}
+
+impl Group {
+    /// Takes another change of the same group in.
+    ///
+    /// # Errors
+    /// A sum beyond 64 bits.
+    pub(super) fn join(&mut self, roll: &Roll, other: Group) -> Result<()> {
+        self.documents += other.documents;
+        for ((name, sum), (_, amount)) in self.amounts.iter_mut().zip(other.amounts) {
+            *sum = add(*sum, amount, name)?;
+        }
+        for ((rule, moved), other) in roll.extremes.iter().zip(&mut self.extremes).zip(other.extremes) {
+            if let Some(gone) = other.gone {
+                rule.keep(&mut moved.gone, gone)?;
+            }
+            if let Some(came) = other.came {
+                rule.keep(&mut moved.came, came)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What a document means to an extreme of a group: its best value there before and now.

@@ -7,14 +7,18 @@ use super::super::value::tree;
 use super::super::{Keeper, Kept, compress};
 use super::chunks::Chunks;
 use super::lease::Lease;
-use super::records::{RECORDS, image, number, raw, record_id, shares};
-use super::{Key, now_ms, rolls};
+use super::records::{RECORDS, image, raw, record_id, shares};
+use super::sums::Sums;
+use super::{Key, now_ms};
 use crate::language::reference::OnDelete;
 use bson::{Bson, Document, RawBson, RawDocumentBuf, doc};
 use store::{Aggregate, BulkWrite, Collection, Find, Result, Session, Store, Update, WriteModel};
 
-/// The most copies or references that one transaction changes.
+/// The most copies or references that one transaction of a keeper changes.
 const MANY: i64 = 300;
+
+/// The most pages of so many that a writer's own transaction takes along for one document.
+const PAGES: usize = 20;
 
 pub(super) struct Carrier<'k> {
     pub(super) store: &'k Store,
@@ -56,7 +60,7 @@ impl Carrier<'_> {
     }
 
     /// Accounts for a document within a writer's transaction, unless too many others follow from it.
-    pub(super) async fn account(&self, key: &Key, session: &mut Session) -> Result<u64> {
+    pub(super) async fn account(&self, key: &Key, sums: &mut Sums, session: &mut Session) -> Result<u64> {
         let (before, now) = self.images(key, Some(&mut *session)).await?;
         let mut changed = 0;
         for effect in self.keeper.others(&key.0, before.as_deref(), now.as_deref(), false)? {
@@ -65,13 +69,19 @@ impl Carrier<'_> {
                 Effect::Referrers { rule, .. } if now.is_none() => Many::References(rule),
                 _ => continue,
             };
-            let (more, effects) = self.page(&many, key, None, session).await?;
-            changed += effects;
-            if more.is_some() {
+            let mut last = None;
+            for _ in 0..PAGES {
+                let (next, effects) = self.page(&many, key, last, session).await?;
+                (last, changed) = (next, changed + effects);
+                if last.is_none() {
+                    break;
+                }
+            }
+            if last.is_some() {
                 return Ok(changed);
             }
         }
-        Ok(changed + self.document(key, session).await?)
+        Ok(changed + self.document(key, sums, session).await?)
     }
 
     /// One transaction: documents as they are, their records, the effects of the differences, the token.
@@ -91,11 +101,11 @@ impl Carrier<'_> {
 
     async fn batch_in(&self, keys: &[Key], token: Option<Document>, session: &mut Session) -> Result<u64> {
         self.check_lease(token, session).await?;
-        let mut count = 0;
+        let (mut count, mut sums) = (0, Sums::default());
         for key in keys {
-            count += self.document(key, session).await?;
+            count += self.document(key, &mut sums, session).await?;
         }
-        Ok(count)
+        Ok(count + sums.write(self.store, self.database, session).await?)
     }
 
     async fn check_lease(&self, token: Option<Document>, session: &mut Session) -> Result<()> {
@@ -105,7 +115,7 @@ impl Carrier<'_> {
         }
     }
 
-    pub(super) async fn document(&self, key: &Key, session: &mut Session) -> Result<u64> {
+    async fn document(&self, key: &Key, sums: &mut Sums, session: &mut Session) -> Result<u64> {
         let (collection, id) = key;
         let (before, now) = self.images(key, Some(&mut *session)).await?;
         let mut count = 0;
@@ -125,6 +135,8 @@ impl Carrier<'_> {
             // A parent that is new, or was written anew without what is kept in it.
             let kept: Vec<&Kept> = self.numbers_and_lists(collection).collect();
             if !kept.is_empty() && (before.is_none() || kept.iter().any(|kept| at(&document, &kept.field).is_none())) {
+                // What the records say already must not be added to it once more.
+                count += sums.write(self.store, self.database, session).await?;
                 count += self.adopt(collection, id, session).await?;
             }
         }
@@ -133,7 +145,7 @@ impl Carrier<'_> {
             return Ok(count);
         }
         for effect in effects {
-            count += self.effect(effect, session).await?;
+            count += self.effect(effect, sums, session).await?;
         }
         self.record(key, now.as_ref(), session).await?;
         Ok(count)
@@ -265,7 +277,7 @@ impl Carrier<'_> {
         Ok(done.modified)
     }
 
-    async fn effect(&self, effect: Effect, session: &mut Session) -> Result<u64> {
+    async fn effect(&self, effect: Effect, sums: &mut Sums, session: &mut Session) -> Result<u64> {
         match effect {
             Effect::Parent { collection, id, change } => {
                 let id = tree(id)?;
@@ -273,11 +285,8 @@ impl Carrier<'_> {
                 match change {
                     Change::Add { field, .. } if self.keeper.is_stock(&collection, &field) => return Ok(0),
                     Change::Add { field, amount } => {
-                        // A parent without the field isn't accounted for yet: it will be, from the records.
-                        let by_id = doc! { "_id": id, &field: { "$exists": true } };
-                        let inc = doc! { "$inc": { field: number(amount) } };
-                        let parents = self.collection(&collection);
-                        return Ok(parents.update_one(by_id, inc, Update::default(), Some(session)).await?.modified);
+                        sums.add(collection, id, field, amount)?;
+                        return Ok(0);
                     }
                     Change::Extreme { rule, .. } => {
                         put(&mut set, &mut unset, &rule.field, self.extreme(&rule, &id, session).await?);
@@ -291,7 +300,7 @@ impl Carrier<'_> {
             Effect::Mirror(mirror) => self.mirror(mirror, session).await,
             Effect::Pack(packing) => self.pack(packing, session).await,
             Effect::Apart { rule, id, fields } => self.apart(&rule, &rule.parts, &tree(id)?, fields, session).await,
-            Effect::Roll { roll, group, .. } => rolls::roll(self.store, self.database, &roll, group, session).await,
+            Effect::Roll { roll, group, .. } => sums.roll(roll, group).map(|()| 0),
             // A deployment's other writers are not refused; what may be many was written before.
             _ => Ok(0),
         }

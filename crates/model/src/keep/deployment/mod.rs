@@ -22,6 +22,7 @@ pub(crate) mod chunks;
 mod lease;
 mod records;
 mod rolls;
+mod sums;
 
 pub use lease::LEASE;
 pub use records::{KEEPERS, RECORDS};
@@ -298,7 +299,7 @@ impl Deployment {
 /// Accounts for documents in the transaction that has just written them: effects and records at once, so that a keeper
 /// beside has nothing left to do for them. For writers that carry the model themselves; gives the number of effects.
 ///
-/// A document whose copies or references are more than one transaction may change is left to the keeper.
+/// A document whose copies or references are more than one transaction should change (6,000) is left to the keeper.
 ///
 /// # Errors
 /// A store that fails; a conflict with another transaction, which is to be tried again as a whole.
@@ -310,11 +311,19 @@ pub async fn account(
     session: &mut store::Session,
 ) -> Result<u64> {
     let carrier = carry::Carrier { store, database, keeper, lease: None };
-    let mut effects = 0;
+    let (mut effects, mut sums) = (0, sums::Sums::default());
     for key in written.iter().filter(|(collection, _)| keeper.watches(collection)) {
-        effects += carrier.account(key, session).await?;
+        effects += carrier.account(key, &mut sums, session).await?;
     }
-    Ok(effects)
+    Ok(effects + sums.write(store, database, session).await?)
+}
+
+/// Creates the index that accounting needs; what is there stays. For writers that call [`account`], before they write.
+///
+/// # Errors
+/// A store that fails.
+pub async fn prepare(store: &Store, database: &str) -> Result<()> {
+    records::prepare(store, database).await
 }
 
 fn watch() -> Watch {
