@@ -390,8 +390,12 @@ fn a_rollups_extremes_are_found_again_when_their_document_goes() {
     recount(&shop);
     shop.update("orders", doc! { "_id": 20 }, doc! { "$unset": { "total": 1, "items": 1 } }).expect("updated");
     recount(&shop);
-    shop.update("orders", doc! { "_id": 30 }, doc! { "$set": { "items.0.quantity": 99, "items.1.quantity": Bson::Null } })
-        .expect("updated");
+    shop.update(
+        "orders",
+        doc! { "_id": 30 },
+        doc! { "$set": { "items.0.quantity": 99, "items.1.quantity": Bson::Null } },
+    )
+    .expect("updated");
     recount(&shop);
     shop.delete("orders", doc! {}).expect("deleted");
     recount(&shop);

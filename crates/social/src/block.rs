@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::follow::Related;
 use crate::friend::pair;
 use crate::id::{Id, Page, PageRequest, Time};
-use crate::network::{BLOCKS, FOLLOWS, FRIENDS, MUTES, Network, PAIRS, RACES, USERS};
+use crate::network::{BLOCKS, FOLLOWS, FRIENDS, MUTES, Network, PAIRS, RACES};
 use bson::doc;
 use std::collections::HashSet;
 use store::{FindOneAndUpdate, Session, Update};
@@ -57,10 +57,8 @@ impl Network {
             let options = FindOneAndUpdate { upsert: true, ..FindOneAndUpdate::default() };
             let before =
                 self.collection(FOLLOWS).find_one_and_update(edge, state, options, Some(&mut *session)).await?;
-            let active = before.is_some_and(|edge| edge.get_str("status").is_ok_and(|status| status == "active"));
-            if active {
-                self.adjust(USERS, follower, "followingCount", -1, Some(&mut *session)).await?;
-                self.adjust(USERS, followee, "followerCount", -1, Some(&mut *session)).await?;
+            if let Some(edge) = before {
+                self.account(FOLLOWS, &[read::id(&edge, "_id")], Some(&mut *session)).await?;
             }
         }
         self.end_friendship(blocker, blocked, session).await?;
@@ -69,12 +67,14 @@ impl Network {
 
     /// Deletes the rows of a friendship, if there is one.
     pub(crate) async fn end_friendship(&self, one: Id, other: Id, session: &mut Session) -> Result<()> {
+        let mut rows = Vec::new();
         for (from, to) in [(one, other), (other, one)] {
             let row = doc! { "fromUserId": from, "toUserId": to };
-            let gone = self.collection(FRIENDS).delete_one(row, Some(&mut *session)).await?;
-            self.adjust(USERS, from, "friendCount", -(gone as i64), Some(&mut *session)).await?;
+            let any = FindOneAndUpdate::default();
+            let gone = self.collection(FRIENDS).find_one_and_delete(row, any, Some(&mut *session)).await?;
+            rows.extend(gone.map(|row| read::id(&row, "_id")));
         }
-        Ok(())
+        self.account(FRIENDS, &rows, Some(session)).await
     }
 
     /// Takes a block back; whether there was one. Follows and friendships don't come back by it.

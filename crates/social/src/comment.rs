@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::id::{Id, Page, PageRequest, Time};
-use crate::network::{COMMENTS, Network, POSTS};
+use crate::network::{COMMENTS, Network};
 use crate::notification::{Event, Told};
 use crate::once::OnceKey;
 use crate::read;
@@ -114,8 +114,7 @@ impl Network {
             None => None,
         };
         self.collection(COMMENTS).insert_one(comment.clone(), Some(&mut *session)).await?;
-        self.adjust(POSTS, post, "commentCount", 1, Some(&mut *session)).await?;
-        self.refresh_latest(post, session).await?;
+        self.account(COMMENTS, &[id], Some(&mut *session)).await?;
         let reply = match above {
             Some(above) => self.note(above, Event::Reply, user, id, session).await?,
             None => None,
@@ -146,23 +145,6 @@ impl Network {
         Ok(read::id(&found, "authorId"))
     }
 
-    /// The newest comments on the post itself, unless the model layer keeps them.
-    pub(crate) async fn refresh_latest(&self, post: Id, session: &mut Session) -> Result<()> {
-        if self.kept() {
-            return Ok(());
-        }
-        let page = Find {
-            sort: Some(doc! { "_id": -1 }),
-            projection: Some(doc! { "authorId": 1, "authorName": 1, "text": 1, "createdAt": 1 }),
-            limit: self.settings.latest_comments as i64,
-            ..Find::default()
-        };
-        let latest = self.collection(COMMENTS).find(doc! { "postId": post }, page, Some(&mut *session)).await?;
-        let set = doc! { "$set": { "latestComments": latest } };
-        self.collection(POSTS).update_one(doc! { "_id": post }, set, Update::default(), Some(session)).await?;
-        Ok(())
-    }
-
     /// Deletes a comment with all replies; gives how many comments went. The author of the comment and that of the post may.
     ///
     /// # Errors
@@ -186,7 +168,7 @@ impl Network {
 
     /// Deletes a comment with its replies; gives how many went. `logged` goes into the log of its author's operations.
     pub(crate) async fn delete_thread(&self, found: &Document, logged: Option<String>) -> Result<u64> {
-        let (comment, post) = (read::id(found, "_id"), read::id(found, "postId"));
+        let comment = read::id(found, "_id");
         let (network, parent) = (self.clone(), read::optional_id(found, "parentId"));
         let author = read::id(found, "authorId");
         self.transact(move |session| {
@@ -196,17 +178,21 @@ impl Network {
                 if comments.delete_one(doc! { "_id": comment }, Some(&mut *session)).await? == 0 {
                     return Err(Error::UnknownComment(comment));
                 }
-                let gone = 1 + comments.delete_many(doc! { "ancestors": comment }, Some(&mut *session)).await?;
+                let below = doc! { "ancestors": comment };
+                let only_ids = Find { projection: Some(doc! { "_id": 1 }), ..Find::default() };
+                let replies = comments.find(below.clone(), only_ids, Some(&mut *session)).await?;
+                let gone = 1 + comments.delete_many(below, Some(&mut *session)).await?;
                 if let Some(parent) = parent {
                     let count = doc! { "$inc": { "replyCount": -1_i64 } };
                     let parent = doc! { "_id": parent };
                     comments.update_one(parent, count, Update::default(), Some(&mut *session)).await?;
                 }
-                network.adjust(POSTS, post, "commentCount", -(gone as i64), Some(&mut *session)).await?;
+                let mut all = vec![comment];
+                all.extend(replies.iter().map(|reply| read::id(reply, "_id")));
+                network.account(COMMENTS, &all, Some(&mut *session)).await?;
                 if let Some(detail) = logged {
                     network.note_operation(author, "commentRemoved", &detail, Some(&mut *session)).await?;
                 }
-                network.refresh_latest(post, session).await?;
                 Ok(gone)
             })
         })

@@ -199,14 +199,14 @@ impl Network {
                 done => done.map(|_| ()),
             };
         }
-        let (network, id, post) = (self.clone(), read::id(comment, "_id"), read::id(comment, "postId"));
+        let (network, id) = (self.clone(), read::id(comment, "_id"));
         self.transact(move |session| {
             let network = network.clone();
             Box::pin(async move {
                 let blank = doc! { "$set": { "text": "" } };
                 let comments = network.collection(COMMENTS);
                 comments.update_one(doc! { "_id": id }, blank, Update::default(), Some(&mut *session)).await?;
-                network.refresh_latest(post, session).await
+                network.account(COMMENTS, &[id], Some(session)).await
             })
         })
         .await

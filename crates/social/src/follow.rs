@@ -12,14 +12,14 @@
 
 use crate::error::{Error, Result};
 use crate::id::{Id, Page, PageRequest, Time};
-use crate::network::{FOLLOWS, Network, RACES, USERS};
+use crate::network::{FOLLOWS, Network, RACES};
 use crate::notification::{Event, Told};
 use crate::read;
 use crate::user::Card;
 use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
-use store::Find;
+use store::{Find, FindOneAndUpdate};
 
 /// The most users that one question about a page may name.
 pub const MAX_ASKED: usize = 500;
@@ -81,13 +81,13 @@ impl Network {
         self.transact(move |session| {
             let network = network.clone();
             Box::pin(async move {
+                let id = Id::new();
                 let edge = doc! {
-                    "_id": Id::new(), "followerId": follower, "followeeId": followee, "status": "active",
+                    "_id": id, "followerId": follower, "followeeId": followee, "status": "active",
                     "delivery": "pull", "followedAt": Time::now(),
                 };
                 network.collection(FOLLOWS).insert_one(edge, Some(&mut *session)).await?;
-                network.adjust(USERS, follower, "followingCount", 1, Some(&mut *session)).await?;
-                network.adjust(USERS, followee, "followerCount", 1, Some(&mut *session)).await?;
+                network.account(FOLLOWS, &[id], Some(&mut *session)).await?;
                 network.note(followee, Event::Follow, follower, follower, session).await
             })
         })
@@ -104,10 +104,12 @@ impl Network {
             let network = network.clone();
             Box::pin(async move {
                 let edge = doc! { "followerId": follower, "followeeId": followee, "status": "active" };
-                let gone = network.collection(FOLLOWS).delete_one(edge, session.as_deref_mut()).await? as i64;
-                network.adjust(USERS, follower, "followingCount", -gone, session.as_deref_mut()).await?;
-                network.adjust(USERS, followee, "followerCount", -gone, session).await?;
-                Ok(gone == 1)
+                let follows = network.collection(FOLLOWS);
+                let any = FindOneAndUpdate::default();
+                let gone = follows.find_one_and_delete(edge, any, session.as_deref_mut()).await?;
+                let Some(gone) = gone else { return Ok(false) };
+                network.account(FOLLOWS, &[read::id(&gone, "_id")], session).await?;
+                Ok(true)
             })
         })
         .await

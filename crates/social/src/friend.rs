@@ -17,7 +17,7 @@
 use crate::error::{Error, Result};
 use crate::follow::Related;
 use crate::id::{Id, Page, PageRequest, Time};
-use crate::network::{FRIENDS, Network, PAIRS, RACES, USERS};
+use crate::network::{FRIENDS, Network, PAIRS, RACES};
 use crate::notification::{Event, Told};
 use crate::read;
 use crate::user::Card;
@@ -121,17 +121,17 @@ impl Network {
 
     async fn make_friends(&self, one: Id, other: Id, session: &mut Session) -> Result<()> {
         let since = Time::now();
-        let row = |from: Id, to: Id| {
-            doc! { "_id": Id::new(), "fromUserId": from, "toUserId": to, "status": "accepted", "since": since }
+        let rows = [Id::new(), Id::new()];
+        let row = |id: Id, from: Id, to: Id| {
+            doc! { "_id": id, "fromUserId": from, "toUserId": to, "status": "accepted", "since": since }
         };
         let friends = self.collection(FRIENDS);
-        friends.insert_one(row(one, other), Some(&mut *session)).await?;
+        friends.insert_one(row(rows[0], one, other), Some(&mut *session)).await?;
         if !self.kept() {
             // Where the model layer keeps the edge mutual, the reverse row comes by itself.
-            friends.insert_one(row(other, one), Some(&mut *session)).await?;
+            friends.insert_one(row(rows[1], other, one), Some(&mut *session)).await?;
         }
-        self.adjust(USERS, one, "friendCount", 1, Some(&mut *session)).await?;
-        self.adjust(USERS, other, "friendCount", 1, Some(session)).await
+        self.account(FRIENDS, &rows, Some(session)).await
     }
 
     /// Turns an open request down.

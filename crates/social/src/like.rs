@@ -3,12 +3,12 @@
 use crate::error::Result;
 use crate::follow::Related;
 use crate::id::{Id, Page, PageRequest, Time};
-use crate::network::{LIKES, Network, POSTS};
+use crate::network::{LIKES, Network};
 use crate::notification::Event;
 use crate::read;
 use bson::doc;
 use std::collections::HashSet;
-use store::Find;
+use store::{Find, FindOneAndUpdate};
 
 impl Network {
     /// A user likes a post; liking twice is once. Whether it is new.
@@ -22,9 +22,10 @@ impl Network {
         let liked = self.transact(move |session| {
             let network = network.clone();
             Box::pin(async move {
-                let like = doc! { "_id": Id::new(), "postId": post, "userId": user, "createdAt": Time::now() };
+                let id = Id::new();
+                let like = doc! { "_id": id, "postId": post, "userId": user, "createdAt": Time::now() };
                 network.collection(LIKES).insert_one(like, Some(&mut *session)).await?;
-                network.adjust(POSTS, post, "likeCount", 1, Some(&mut *session)).await?;
+                network.account(LIKES, &[id], Some(&mut *session)).await?;
                 network.note(author, Event::Like, user, post, session).await
             })
         });
@@ -48,9 +49,11 @@ impl Network {
             let network = network.clone();
             Box::pin(async move {
                 let like = doc! { "postId": post, "userId": user };
-                let gone = network.collection(LIKES).delete_one(like, session.as_deref_mut()).await? as i64;
-                network.adjust(POSTS, post, "likeCount", -gone, session).await?;
-                Ok(gone == 1)
+                let any = FindOneAndUpdate::default();
+                let gone = network.collection(LIKES).find_one_and_delete(like, any, session.as_deref_mut()).await?;
+                let Some(gone) = gone else { return Ok(false) };
+                network.account(LIKES, &[read::id(&gone, "_id")], session).await?;
+                Ok(true)
             })
         })
         .await

@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::id::{Id, Time};
-use crate::network::{Network, POSTS, USERS};
+use crate::network::{Network, POSTS};
 use crate::operations::MAX_DETAIL;
 use crate::read;
 use bson::{Document, doc};
@@ -61,8 +61,8 @@ impl Network {
                     let there = posts.find_one(there, Some(session)).await?;
                     return there.map(|_| false).ok_or(Error::UnknownPost(post));
                 };
-                let (author, by) = (read::id(&found, "authorId"), if to == "published" { 1 } else { -1 });
-                network.adjust(USERS, author, "postCount", by, Some(&mut *session)).await?;
+                let author = read::id(&found, "authorId");
+                network.account(POSTS, &[post], Some(&mut *session)).await?;
                 let action = if to == "published" { "postRestored" } else { "postHidden" };
                 network.note_operation(author, action, &why, Some(session)).await?;
                 Ok(true)

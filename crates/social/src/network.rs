@@ -7,9 +7,10 @@ use crate::read;
 use crate::settings::{Keeping, Settings};
 use crate::updates::Hub;
 use bson::{Document, doc};
+use model::keep::Keeper;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{BoxFuture, Collection, Find, Index, Session, Store, Update};
+use store::{BoxFuture, Collection, Find, Index, Session, Store};
 
 /// The model of the network's documents, as it stands in `models/social` and `models/chat`: names and texts of its files.
 pub const MODEL: [(&str, &str); 2] = [
@@ -90,15 +91,19 @@ fn indexes() -> Vec<(&'static str, Document, bool)> {
 /// Adds the hook that keeps a model, given by names and texts of its files, to an embedded store.
 pub(crate) fn keep(store: &Store, database: &str, files: &[(&str, &str)]) -> Result<()> {
     let engine = store.engine().ok_or_else(|| store::Error::new(115, "a deployment has no write hooks"))?;
+    let keeper = planner(files)?;
+    engine.add_hook(Arc::new(model::keep::embedded::ModelHook::new(keeper, database)));
+    Ok(())
+}
+
+/// What plans the effects of changes under a model, given by names and texts of its files.
+pub(crate) fn planner(files: &[(&str, &str)]) -> Result<Keeper> {
     let mut sources = model::problem::Sources::default();
     for (name, text) in files {
         sources.push((*name).to_owned(), (*text).to_owned());
     }
     let checked = model::parse(sources).map_err(|problems| store::Error::new(9, format!("{problems:?}")))?;
-    let keeper = model::keep::Keeper::new(&checked.model);
-    let keeper = keeper.map_err(|error| store::Error::new(9, error.to_string()))?;
-    engine.add_hook(Arc::new(model::keep::embedded::ModelHook::new(keeper, database)));
-    Ok(())
+    Ok(Keeper::new(&checked.model).map_err(|error| store::Error::new(9, error.to_string()))?)
 }
 
 /// A social network in one database of a store. Clones are the same network.
@@ -107,6 +112,8 @@ pub struct Network {
     pub(crate) store: Store,
     database: Arc<str>,
     pub(crate) settings: Arc<Settings>,
+    /// What plans the effects of writes, where no model layer does that in each write.
+    keeper: Option<Arc<Keeper>>,
     pub(crate) hub: Arc<Hub>,
 }
 
@@ -120,7 +127,14 @@ impl Network {
 
     /// A network that behaves as the settings say.
     pub fn with_settings(store: Store, database: &str, settings: Settings) -> Network {
-        Network { store, database: database.into(), settings: Arc::new(settings), hub: Arc::new(Hub::new()) }
+        Network::of_model(store, database, settings, &MODEL)
+    }
+
+    /// The same for another model, given by names and texts of its files.
+    pub(crate) fn of_model(store: Store, database: &str, settings: Settings, files: &[(&str, &str)]) -> Network {
+        let plan = || Arc::new(planner(files).expect("the model in this crate is a valid one"));
+        let keeper = (settings.keeping == Keeping::Service).then(plan);
+        Network { store, database: database.into(), settings: Arc::new(settings), keeper, hub: Arc::new(Hub::new()) }
     }
 
     /// Adds the hook that keeps the network's model to an embedded store, once for each opening of the store.
@@ -177,7 +191,7 @@ impl Network {
         for (collection, indexes) in all {
             self.collection(collection).create_indexes(indexes).await?;
         }
-        Ok(())
+        self.prepare_accounts().await
     }
 
     /// Whether the model layer keeps counts and copies.
@@ -185,25 +199,25 @@ impl Network {
         self.settings.keeping == Keeping::Model
     }
 
-    /// Moves a count that the model declares, unless the model layer does that.
-    pub(crate) async fn adjust(
-        &self,
-        collection: &str,
-        id: Id,
-        field: &str,
-        by: i64,
-        session: Option<&mut Session>,
-    ) -> Result<()> {
-        if self.kept() || by == 0 {
-            return Ok(());
+    /// Creates the index that accounting for documents needs.
+    pub(crate) async fn prepare_accounts(&self) -> Result<()> {
+        if self.keeper.is_some() {
+            model::keep::deployment::prepare(&self.store, &self.database).await?;
         }
-        let change = doc! { "$inc": { field: by } };
-        self.collection(collection).update_one(doc! { "_id": id }, change, Update::default(), session).await?;
+        Ok(())
+    }
+
+    /// Accounts for documents of a collection that this transaction has written, unless the model layer does that in the
+    /// write: counts and copies follow, and `sheaf keep` beside it finds nothing left to do.
+    pub(crate) async fn account(&self, collection: &str, ids: &[Id], session: Option<&mut Session>) -> Result<()> {
+        let (Some(keeper), Some(session)) = (&self.keeper, session) else { return Ok(()) };
+        let written: Vec<_> = ids.iter().map(|id| (collection.to_owned(), (*id).into())).collect();
+        model::keep::deployment::account(&self.store, &self.database, keeper, &written, session).await?;
         Ok(())
     }
 
     /// One write and what it moves elsewhere: one statement where the model layer does the moving, else one transaction.
-    /// `body` makes one write, and then only what [`Network::adjust`] does.
+    /// `body` makes one write, and then only what [`Network::account`] does.
     pub(crate) async fn atomically<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,

@@ -12,7 +12,7 @@
 
 use crate::error::{Error, Result};
 use crate::id::{Id, Page, PageRequest, Time};
-use crate::network::{FAN_OUTS, FOLLOWS, Network, POSTS, RACES, USERS};
+use crate::network::{FAN_OUTS, FOLLOWS, Network, POSTS, RACES};
 use crate::once::OnceKey;
 use crate::read;
 use crate::settings::AuthorNames;
@@ -197,7 +197,7 @@ impl Network {
         self.collection(POSTS).insert_one(document, Some(&mut *session)).await?;
         let job = doc! { "_id": id, "authorId": author, "turn": Time::now(), "pushed": 0_i64 };
         self.collection(FAN_OUTS).insert_one(job, Some(&mut *session)).await?;
-        self.adjust(USERS, author, "postCount", 1, Some(session)).await?;
+        self.account(POSTS, &[id], Some(session)).await?;
         Ok(id)
     }
 
@@ -360,9 +360,11 @@ impl Network {
                 };
                 let posts = network.collection(POSTS);
                 let done = posts.update_one(guard, tombstone, Update::default(), session.as_deref_mut()).await?;
-                let counted = if status == "published" { done.matched as i64 } else { 0 };
-                network.adjust(USERS, author, "postCount", -counted, session).await?;
-                Ok(done.matched == 1)
+                if done.matched == 0 {
+                    return Ok(false);
+                }
+                network.account(POSTS, &[id], session).await?;
+                Ok(true)
             })
         })
         .await

@@ -56,8 +56,6 @@ pub struct Settings {
     pub author_names: AuthorNames,
     /// The earlier versions that a post keeps.
     pub history: usize,
-    /// The newest comments on a post itself.
-    pub latest_comments: usize,
     /// How deep replies nest.
     pub reply_depth: u32,
     /// After how long an unanswered friend request is void.
@@ -85,7 +83,6 @@ impl Settings {
             idle_after: Duration::from_secs(30 * 24 * 3600),
             author_names: AuthorNames::Live,
             history: 10,
-            latest_comments: 10,
             reply_depth: 5,
             request_expires_after: Duration::from_secs(30 * 24 * 3600),
             notifications: 200,

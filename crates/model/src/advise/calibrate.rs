@@ -79,7 +79,8 @@ fn least(microseconds: f64) -> f64 {
 }
 
 fn document(n: i32, padding: usize) -> Document {
-    let mut document = doc! { "_id": n, "group": 2 * (n / GROUP), "a": n, "b": n * 7 % DOCUMENTS, "c": n % 100, "d": -n };
+    let mut document =
+        doc! { "_id": n, "group": 2 * (n / GROUP), "a": n, "b": n * 7 % DOCUMENTS, "c": n % 100, "d": -n };
     if padding > 0 {
         document.insert("text", "x".repeat(padding));
     }

@@ -125,7 +125,10 @@ impl Declaration {
 impl Roll {
     fn means_the_same(&self, other: &Roll) -> bool {
         let parts = |roll: &Roll| (roll.unwind.clone(), roll.counts.clone(), roll.sums.clone(), roll.tz.clone());
-        parts(self) == parts(other) && self.extremes == other.extremes && self.keys == other.keys && self.filter.source == other.filter.source
+        parts(self) == parts(other)
+            && self.extremes == other.extremes
+            && self.keys == other.keys
+            && self.filter.source == other.filter.source
     }
 
     /// Which documents are rolled up.

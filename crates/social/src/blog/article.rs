@@ -197,7 +197,8 @@ impl Blog {
         if !network.kept() {
             document.extend(doc! { "commentCount": 0_i64, "latestComments": [] });
         }
-        network.collection(ARTICLES).insert_one(document, Some(session)).await?;
+        network.collection(ARTICLES).insert_one(document, Some(&mut *session)).await?;
+        network.account(ARTICLES, &[id], Some(session)).await?;
         Ok(id)
     }
 
@@ -219,11 +220,7 @@ impl Blog {
                     if articles.find_one_and_update(draft, set, before, Some(&mut *session)).await?.is_none() {
                         return Ok(false);
                     }
-                    if !network.kept() {
-                        let count = doc! { "$inc": { "articleCount": 1_i64 }, "$max": { "lastPublished": now } };
-                        let author = doc! { "_id": author };
-                        network.collection(AUTHORS).update_one(author, count, Update::default(), Some(session)).await?;
-                    }
+                    network.account(ARTICLES, &[id], Some(session)).await?;
                     Ok(true)
                 })
             })

@@ -1,6 +1,6 @@
 //! Who writes: a name that stands on all articles, an address that nobody else has.
 
-use super::{ARTICLES, AUTHORS, Blog};
+use super::{AUTHORS, Blog};
 use crate::error::{Error, Result};
 use crate::id::{Id, Time};
 use crate::read;
@@ -82,12 +82,7 @@ impl Blog {
                     if authors.update_one(doc! { "_id": id }, set, update, Some(&mut *session)).await?.matched == 0 {
                         return Err(Error::UnknownUser(id));
                     }
-                    if !network.kept() {
-                        let set = doc! { "$set": { "author.name": name } };
-                        let articles = network.collection(ARTICLES);
-                        articles.update_many(doc! { "authorId": id }, set, Update::default(), Some(session)).await?;
-                    }
-                    Ok(())
+                    network.account(AUTHORS, &[id], Some(session)).await
                 })
             })
             .await

@@ -41,7 +41,7 @@ pub struct Blog {
 impl Blog {
     /// A blog in a database; where the store has hooks, whoever opened it has added the model's ([`Blog::keep_model`]).
     pub fn new(store: Store, database: &str, keeping: Keeping) -> Blog {
-        Blog { network: Network::with_settings(store, database, Settings::new(keeping)) }
+        Blog { network: Network::of_model(store, database, Settings::new(keeping), &BLOG_MODEL) }
     }
 
     /// Adds the hook that keeps the blog's model to an embedded store, once for each opening of the store.
@@ -77,6 +77,6 @@ impl Blog {
         for (collection, indexes) in all {
             self.network.collection(collection).create_indexes(indexes).await?;
         }
-        Ok(())
+        self.network.prepare_accounts().await
     }
 }

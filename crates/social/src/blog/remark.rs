@@ -4,16 +4,12 @@ use super::{ARTICLES, Blog, COMMENTS};
 use crate::comment::MAX_COMMENT;
 use crate::error::{Error, Result};
 use crate::id::{Id, Page, PageRequest, Time};
-use crate::network::Network;
 use crate::once::OnceKey;
 use crate::read;
 use crate::user::check_name;
 use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
-use store::{Find, FindOneAndUpdate, Session, Update};
-
-/// The newest comments on the article itself.
-const LATEST: i64 = 10;
+use store::FindOneAndUpdate;
 
 /// A comment on an article.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +78,7 @@ impl Blog {
                 comment.extend(doc! { "_id": id, "createdAt": Time::now() });
                 network.collection(COMMENTS).insert_one(comment, Some(&mut *session)).await?;
                 network.note_key(key.as_ref(), id, session).await?;
-                recount(&network, article, 1, session).await?;
+                network.account(COMMENTS, &[id], Some(session)).await?;
                 Ok((id, ()))
             })
         });
@@ -113,7 +109,7 @@ impl Blog {
                     if hidden.is_none() {
                         return Ok(false);
                     }
-                    recount(&network, article, -1, session).await?;
+                    network.account(COMMENTS, &[comment], Some(session)).await?;
                     Ok(true)
                 })
             })
@@ -132,22 +128,4 @@ impl Blog {
         let found = self.network.latest_first(COMMENTS, visible, "createdAt", None, page).await?;
         Ok(Page { items: found.items.iter().map(remark).collect(), next: found.next })
     }
-}
-
-/// What a comment moves on its article, unless the model layer does that.
-async fn recount(network: &Network, article: Id, by: i64, session: &mut Session) -> Result<()> {
-    if network.kept() {
-        return Ok(());
-    }
-    let page = Find {
-        sort: Some(doc! { "createdAt": -1, "_id": -1 }),
-        projection: Some(doc! { "authorName": 1, "text": 1, "createdAt": 1 }),
-        limit: LATEST,
-        ..Find::default()
-    };
-    let visible = doc! { "articleId": article, "status": "visible" };
-    let latest = network.collection(COMMENTS).find(visible, page, Some(&mut *session)).await?;
-    let change = doc! { "$inc": { "commentCount": by }, "$set": { "latestComments": latest } };
-    network.collection(ARTICLES).update_one(doc! { "_id": article }, change, Update::default(), Some(session)).await?;
-    Ok(())
 }

@@ -105,7 +105,7 @@ impl Carrier<'_> {
         for key in keys {
             count += self.document(key, &mut sums, session).await?;
         }
-        Ok(count + sums.write(self.store, self.database, session).await?)
+        Ok(count + self.write_sums(&mut sums, session).await?)
     }
 
     async fn check_lease(&self, token: Option<Document>, session: &mut Session) -> Result<()> {
@@ -136,7 +136,7 @@ impl Carrier<'_> {
             let kept: Vec<&Kept> = self.numbers_and_lists(collection).collect();
             if !kept.is_empty() && (before.is_none() || kept.iter().any(|kept| at(&document, &kept.field).is_none())) {
                 // What the records say already must not be added to it once more.
-                count += sums.write(self.store, self.database, session).await?;
+                count += self.write_sums(sums, session).await?;
                 count += self.adopt(collection, id, session).await?;
             }
         }
@@ -218,7 +218,7 @@ impl Carrier<'_> {
     }
 
     /// A parent that is new here gets what its children's records say, and the newest of them.
-    async fn adopt(&self, collection: &str, id: &Bson, session: &mut Session) -> Result<u64> {
+    pub(super) async fn adopt(&self, collection: &str, id: &Bson, session: &mut Session) -> Result<u64> {
         let mut set = Document::new();
         let prefix = format!("{collection}.");
         let pipeline = vec![
@@ -324,7 +324,7 @@ impl Carrier<'_> {
     async fn newest(&self, rule: &Newest, parent: &Bson, session: &mut Session) -> Result<Option<Bson>> {
         let query = Self::of_parent(&rule.by, parent, &rule.filter)?;
         let direction = if rule.descending { 1 } else { -1 };
-        let sort = Some(doc! { &rule.order: direction, "_id": direction });
+        let sort = Some(doc! { &rule.order: direction, "_id": -1 });
         let limit = rule.keep.unwrap_or(1) as i64;
         let found =
             self.collection(&rule.children).find(query, Find { sort, limit, ..Find::default() }, Some(session)).await?;

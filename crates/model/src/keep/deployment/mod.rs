@@ -315,7 +315,7 @@ pub async fn account(
     for key in written.iter().filter(|(collection, _)| keeper.watches(collection)) {
         effects += carrier.account(key, &mut sums, session).await?;
     }
-    Ok(effects + sums.write(store, database, session).await?)
+    Ok(effects + carrier.write_sums(&mut sums, session).await?)
 }
 
 /// Creates the index that accounting needs; what is there stays. For writers that call [`account`], before they write.

@@ -2,13 +2,14 @@
 
 use super::super::rollup::Group;
 use super::super::{Roll, others};
+use super::carry::Carrier;
 use super::records::number;
 use super::rolls;
 use bson::{Bson, doc};
 use engine::document::Number;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Result, Session, Store, Update};
+use store::{Result, Session, Update};
 
 /// A collection or declaration, and an id's bytes.
 type Place = (String, Vec<u8>);
@@ -41,21 +42,29 @@ impl Sums {
         }
         Ok(())
     }
+}
 
-    /// Writes it all, and begins anew; gives how many documents changed.
-    pub(super) async fn write(&mut self, store: &Store, database: &str, session: &mut Session) -> Result<u64> {
+impl Carrier<'_> {
+    /// Writes what was added up, which begins anew; gives how many documents changed.
+    pub(super) async fn write_sums(&self, sums: &mut Sums, session: &mut Session) -> Result<u64> {
         let mut changed = 0;
-        for ((collection, _), (id, fields)) in std::mem::take(&mut self.parents) {
-            let parents = store.collection(database, &collection);
+        for ((collection, _), (id, fields)) in std::mem::take(&mut sums.parents) {
+            let parents = self.store.collection(self.database, &collection);
+            let mut is_new = false;
             for (field, amount) in fields.into_iter().filter(|(_, amount)| !amount.is_zero()) {
-                // A parent without the field isn't accounted for yet: it will be, from the records.
                 let by_id = doc! { "_id": id.clone(), &field: { "$exists": true } };
                 let inc = doc! { "$inc": { field: number(amount) } };
-                changed += parents.update_one(by_id, inc, Update::default(), Some(&mut *session)).await?.modified;
+                let done = parents.update_one(by_id, inc, Update::default(), Some(&mut *session)).await?;
+                is_new |= done.matched == 0;
+                changed += done.modified;
+            }
+            if is_new {
+                // A parent without the field, if it is there at all, gets what the records say, these documents' among them.
+                changed += self.adopt(&collection, &id, session).await?;
             }
         }
-        for (roll, group) in std::mem::take(&mut self.groups).into_values() {
-            changed += rolls::roll(store, database, &roll, group, session).await?;
+        for (roll, group) in std::mem::take(&mut sums.groups).into_values() {
+            changed += rolls::roll(self.store, self.database, &roll, group, session).await?;
         }
         Ok(changed)
     }
