@@ -30,6 +30,9 @@ entity post collection=posts id=int {
   field body string
   compress body above=100 with=gzip
 }
+edge follows from=reader to=author directed collection=follows count-to=followerCount { enum kind loud silent; where kind loud }
+timeline home along=follows of=post by=authorId order="-at" cap=5 mode=hybrid threshold=3 collection=inboxes { fields title }
+entity reader collection=readers id=int { field name string }
 rollup byStatus of=post collection=byStatus {
   by status; count posts; sum likes field=likes; min fewest field=likes; max last field=at
 }
@@ -133,6 +136,11 @@ async fn recount(store: &Store) {
         let kept = author.get_document("newest").ok().map(|kept| number(kept, "_id"));
         assert_eq!(kept, newest.map(|post| number(post, "_id")), "newest of {author}");
     }
+    for author in &authors {
+        let by = doc! { "to": number(author, "_id") as i32, "kind": "loud" };
+        let loud = store.collection("blog", "follows").count(by, None).await.expect("counts");
+        assert_eq!(number(author, "followerCount"), loud as i64, "followers of {author}");
+    }
     for post in &posts {
         let Some(name) = names.get(&number(post, "authorId")) else { continue };
         let copy = post.get_document("author").ok().and_then(|author| author.get_str("name").ok());
@@ -159,7 +167,17 @@ fn write(dice: &mut Dice) -> (&'static str, WriteModel) {
     let fresh = doc! {
         "body": "a long story ".repeat(20), "authorId": author, "title": format!("title {}", dice.roll(1_000)), "likes": dice.roll(9), "at": dice.roll(50), "status": status,
     };
-    match dice.roll(10) {
+    let reader = dice.roll(6);
+    let follow = doc! { "_id": reader * 100 + author };
+    match dice.roll(14) {
+        10 | 11 => {
+            let kind = if dice.roll(3) == 0 { "silent" } else { "loud" };
+            let replacement = doc! { "from": reader, "to": author, "kind": kind };
+            ("follows", WriteModel::Replace { filter: follow, replacement, upsert: true })
+        }
+        12 => ("follows", WriteModel::delete_one(follow)),
+        13 if dice.roll(8) == 0 => ("readers", WriteModel::delete_one(doc! { "_id": reader })),
+        13 => ("readers", WriteModel::upsert_one(doc! { "_id": reader }, doc! { "$set": { "name": "r" } })),
         0..=2 => ("posts", WriteModel::Replace { filter: doc! { "_id": post }, replacement: fresh, upsert: true }),
         3 => ("posts", WriteModel::update_many(doc! { "authorId": author }, doc! { "$inc": { "likes": 1 } })),
         4 => ("posts", WriteModel::update_one(doc! { "_id": post }, doc! { "$set": { "authorId": author } })),

@@ -9,6 +9,7 @@ use crate::follow::Related;
 use crate::friend::pair;
 use crate::id::{Id, Page, PageRequest, Time};
 use crate::network::{BLOCKS, FOLLOWS, FRIENDS, MUTES, Network, PAIRS, RACES};
+use crate::read;
 use bson::doc;
 use std::collections::HashSet;
 use store::{FindOneAndUpdate, Session, Update};

@@ -25,7 +25,14 @@ pub fn refusals(model: &Model, can: &Capabilities, writers: Writers, audit_every
     }
     for entity in &model.entities {
         copies(&entity.name, &entity.body, can, writers, audit_every, &mut list);
-        for stock in entity.parts.stocks.iter().filter(|_| !can.transactions) {
+        for stock in entity.parts.stocks.iter().filter(|stock| stock.kept) {
+            list.push(format!(
+                "`{}.{}`: a `kept` stock refuses what would go below zero in the write itself, and a keeper comes after the \
+                 write: leave out `kept` and let a service move it in transactions, or use Sheaf as the server",
+                entity.name, stock.name
+            ));
+        }
+        for stock in entity.parts.stocks.iter().filter(|stock| !stock.kept && !can.transactions) {
             list.push(format!(
                 "`{}.{}`: a stock and its ledger change together, which needs transactions: a replica set or a sharded cluster",
                 entity.name, stock.name
@@ -73,7 +80,7 @@ entity post {
   live author via=authorId txn max=1_000 { fields name }
 }
 entity comment { ref authorId to=author; live via=authorId max-lag="1m" { field by from=name } }
-entity sku { stock left ledger=ledger }
+entity sku { stock left ledger=ledger; stock there kept ledger=movements }
 "#;
 
     fn refused(transactions: bool, change_streams: bool, writers: Writers, minutes: u64) -> Vec<String> {
@@ -93,13 +100,13 @@ entity sku { stock left ledger=ledger }
 
     #[test]
     fn what_a_deployment_cannot_keep_is_refused_by_name() {
-        assert_eq!(refused(true, true, Writers::ServicesOnly, 60), [""; 0]);
-        assert_eq!(refused(true, true, Writers::Any, 60), ["post.author"]);
-        assert_eq!(refused(true, false, Writers::ServicesOnly, 60), ["comment.live(authorId)"]);
-        assert_eq!(refused(true, false, Writers::ServicesOnly, 1), [""; 0], "audited often enough");
+        assert_eq!(refused(true, true, Writers::ServicesOnly, 60), ["sku.there"]);
+        assert_eq!(refused(true, true, Writers::Any, 60), ["post.author", "sku.there"]);
+        assert_eq!(refused(true, false, Writers::ServicesOnly, 60), ["comment.live(authorId)", "sku.there"]);
+        assert_eq!(refused(true, false, Writers::ServicesOnly, 1), ["sku.there"], "audited often enough");
         assert_eq!(
             refused(false, false, Writers::ServicesOnly, 60),
-            ["comment.live(authorId)", "post.author", "sku.left"]
+            ["comment.live(authorId)", "post.author", "sku.there", "sku.left"]
         );
     }
 }

@@ -3,6 +3,7 @@
 use super::{Auditor, Compared, Drift};
 use crate::error::{Error, Result};
 use crate::keep::declaration::{Declaration, Rule};
+use crate::keep::deployment::inboxes::Inboxes;
 use crate::keep::value;
 use bson::{Bson, Document, RawBson, doc};
 use store::{Find, Session, Update};
@@ -83,6 +84,10 @@ impl Auditor {
             Rule::Bucket(rule) => return self.chunks_right(declaration, rule, drift, session).await,
             Rule::Stock(rule) => return self.stock_right(rule, drift, session).await,
             Rule::Split(rule) => self.part_right(rule, drift, session.as_deref_mut()).await?,
+            Rule::Timeline(fan) => {
+                let Some(target) = drift.target.as_document() else { return Ok(()) };
+                return Ok(Inboxes::new(&self.store, &self.database, fan).put_right(target, session).await?);
+            }
             _ => {}
         }
         let Some((filter, update)) = &drift.update else { return Ok(()) };

@@ -248,9 +248,10 @@ impl Keeper {
         self.declarations.iter().find(|declaration| declaration.name == name)
     }
 
-    /// What a keeper beside a deployment doesn't keep, by name: it belongs to services that write in transactions.
+    /// What a keeper beside a deployment doesn't keep, by name: stock that must never go below zero is refused in the write
+    /// itself, or by a service that writes in transactions.
     pub fn unkept_beside(&self) -> impl Iterator<Item = &str> {
-        let is = |declaration: &&Declaration| matches!(declaration.rule, Rule::Timeline(_) | Rule::Stock(_));
+        let is = |declaration: &&Declaration| matches!(declaration.rule, Rule::Stock(_));
         self.declarations.iter().filter(is).map(|declaration| declaration.name.as_str())
     }
 

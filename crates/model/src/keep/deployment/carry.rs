@@ -3,9 +3,11 @@
 use super::super::bucket::Packing;
 use super::super::effect::{Apart, Change, Effect, Extreme, Fill, Mirror, Newest, Referrers, Spread, Step};
 use super::super::lagging::released;
+use super::super::timeline::{Fan, Fanned};
 use super::super::value::tree;
 use super::super::{Keeper, Kept, compress};
 use super::chunks::Chunks;
+use super::inboxes::Inboxes;
 use super::lease::Lease;
 use super::records::{RECORDS, image, raw, record_id, shares};
 use super::sums::Sums;
@@ -53,6 +55,7 @@ impl Carrier<'_> {
             effects += match effect {
                 Effect::Spread { spread, .. } => self.in_pages(&Many::Copies(&spread), key).await?,
                 Effect::Referrers { rule, .. } if now.is_none() => self.in_pages(&Many::References(&rule), key).await?,
+                Effect::Fan { fan, what } => self.in_pages(&Many::Inboxes(&fan, &what), key).await?,
                 _ => 0,
             };
         }
@@ -67,6 +70,7 @@ impl Carrier<'_> {
             let many = match &effect {
                 Effect::Spread { spread, .. } => Many::Copies(spread),
                 Effect::Referrers { rule, .. } if now.is_none() => Many::References(rule),
+                Effect::Fan { fan, what } => Many::Inboxes(fan, what),
                 _ => continue,
             };
             let mut last = None;
@@ -427,6 +431,9 @@ impl Carrier<'_> {
         match many {
             Many::Copies(spread) => self.spread_page(spread, collection, id, after, session).await,
             Many::References(rule) => self.references_page(rule, collection, id, after, session).await,
+            Many::Inboxes(fan, what) => {
+                Inboxes::new(self.store, self.database, fan).page(what, after, Some(session)).await
+            }
         }
     }
 
@@ -510,6 +517,8 @@ pub(super) enum Many<'e> {
     Copies(&'e Spread),
     /// References to it, when it is gone.
     References(&'e Referrers),
+    /// Inboxes that it comes into or leaves.
+    Inboxes(&'e Fan, &'e Fanned),
 }
 
 fn put(set: &mut Document, unset: &mut Document, field: &str, value: Option<Bson>) {

@@ -11,14 +11,15 @@
 //!
 //! So an event that comes twice, late, or not in order does no harm, and images before a change aren't needed. A lost resume
 //! token costs one pass over all documents and records, which is the same function over ranges, and is also how a keeper begins.
-//! Copies and what a delete does to references may be many: they are written in bounded transactions of their own *before* the
-//! record, and again if the record was not reached.
+//! Copies, inboxes and what a delete does to references may be many: they are written in bounded transactions of their own
+//! *before* the record, and again if the record was not reached.
 //!
 //! A keeper holds a lease with a fence: every transaction checks that the fence is still its own. A second keeper waits.
 //! A writer that carries the model itself calls [`account`] in its own transaction and leaves the same records.
 
 mod carry;
 pub(crate) mod chunks;
+pub(crate) mod inboxes;
 mod lease;
 mod records;
 mod rolls;

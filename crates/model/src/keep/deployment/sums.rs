@@ -1,9 +1,9 @@
 //! Counts, sums and rollups of one transaction, added up before they are written: many documents change a parent once.
 
 use super::super::rollup::Group;
-use super::super::{Roll, others};
+use super::super::{Roll, newest, others};
 use super::carry::Carrier;
-use super::records::number;
+use super::records::{RECORDS, number, record_id};
 use super::rolls;
 use bson::{Bson, doc};
 use engine::document::Number;
@@ -57,6 +57,9 @@ impl Carrier<'_> {
                 let done = parents.update_one(by_id, inc, Update::default(), Some(&mut *session)).await?;
                 is_new |= done.matched == 0;
                 changed += done.modified;
+                if done.matched > 0 {
+                    self.note_few(&collection, &id, &field, amount, session).await?;
+                }
             }
             if is_new {
                 // A parent without the field, if it is there at all, gets what the records say, these documents' among them.
@@ -67,5 +70,31 @@ impl Carrier<'_> {
             changed += rolls::roll(self.store, self.database, &roll, group, session).await?;
         }
         Ok(changed)
+    }
+
+    /// An author of a timeline who has just got few enough followers: the record says that there were more, so that the
+    /// event of this very write puts the items into the inboxes again, whatever the record has seen of the count.
+    async fn note_few(
+        &self,
+        collection: &str,
+        id: &Bson,
+        field: &str,
+        amount: Number,
+        session: &mut Session,
+    ) -> Result<()> {
+        let fans = self.keeper.watches.get(collection).map_or(&[][..], |watch| &watch.authors);
+        let most = fans.iter().filter_map(|fan| fan.threshold.as_ref()).filter(|(name, _)| name == field);
+        let Some(least) = most.clone().map(|(_, most)| *most).min() else { return Ok(()) };
+        let by_id = doc! { "_id": id.clone() };
+        let parent = self.store.collection(self.database, collection).find_one(by_id, Some(&mut *session)).await?;
+        let count = newest::number(parent.as_ref().and_then(|parent| parent.get(field)))?;
+        let (Some(now), Some(by)) = (count.to_i64_exact(), amount.to_i64_exact()) else { return Ok(()) };
+        if by < 0 && now - by > least && most.into_iter().any(|(_, most)| now <= *most && now - by > *most) {
+            let by_record = doc! { "_id": record_id(collection, id) };
+            let before = doc! { "$set": { format!("image.{field}"): now - by } };
+            let records = self.store.collection(self.database, RECORDS);
+            records.update_one(by_record, before, Update::default(), Some(session)).await?;
+        }
+        Ok(())
     }
 }
