@@ -3,7 +3,7 @@
 use crate::catalog::Collection;
 use crate::context::Context;
 use crate::database::Inner;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operation::Query;
 use bson::{DateTime, RawDocumentBuf, rawdoc};
 use std::sync::{Arc, Weak};
@@ -90,10 +90,20 @@ impl Inner {
         for collection in state.catalog.all() {
             for filter in expired_filters(collection, now_ms) {
                 let query = Query { filter, ..Query::default() };
-                let done = self.delete_many(&Context::default(), &collection.namespace, &query);
+                // One that a hook keeps, say, does not keep those that expired after it.
+                let (mut stay, mut first) = (0_u64, None);
+                let mut failed = |error: Error| {
+                    stay += 1;
+                    first.get_or_insert(error);
+                    self.storage.failure().map_or(Ok(()), Err)
+                };
+                let done = self.delete_each(&Context::default(), &collection.namespace, &query, &mut failed);
                 match done {
                     Ok(done) => deleted += done.reply as u64,
-                    Err(error) => tracing::warn!(namespace = %collection.namespace, %error, "expired documents stay"),
+                    Err(error) => first = first.or(Some(error)),
+                }
+                if let Some(error) = first {
+                    tracing::warn!(namespace = %collection.namespace, stay, %error, "expired documents stay");
                 }
             }
         }

@@ -7,7 +7,7 @@ use crate::database::{Engine, Inner, Written};
 use crate::error::{Code, Error, Result};
 use crate::namespace::Namespace;
 use crate::series::Change;
-use crate::statement::{BLOCKED, Statement};
+use crate::statement::Statement;
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -97,12 +97,23 @@ impl Inner {
         Ok(Written { reply, ticket })
     }
 
-    /// Deletes all that match, in bounded steps.
+    /// Deletes all that match, in bounded steps, up to the first that fails.
     pub(crate) fn delete_many(
         self: &Arc<Inner>,
         context: &Context,
         namespace: &Namespace,
         query: &Query,
+    ) -> Result<Written<usize>> {
+        self.delete_each(context, namespace, query, &mut Err)
+    }
+
+    /// Deletes all that match, in bounded steps; where a document can't be deleted, `failed` says whether to go on.
+    pub(crate) fn delete_each(
+        self: &Arc<Inner>,
+        context: &Context,
+        namespace: &Namespace,
+        query: &Query,
+        failed: &mut dyn FnMut(Error) -> Result<()>,
     ) -> Result<Written<usize>> {
         if context.retryable().is_some() {
             return Err(Error::new(
@@ -133,8 +144,16 @@ impl Inner {
             let mut next = 0;
             while next < keys.len() {
                 context.check()?;
-                let step = self
-                    .write_step(context, |statement| delete_step(statement, collection.id, &parsed, &keys[next..]))?;
+                let step =
+                    self.write_step(context, |statement| delete_step(statement, collection.id, &parsed, &keys[next..]));
+                let step = match step {
+                    Ok(step) => step,
+                    Err(error) => {
+                        failed(error)?;
+                        next += 1;
+                        continue;
+                    }
+                };
                 pace.step(&step.ticket)?;
                 ticket = step.ticket;
                 next += step.reply.0;
@@ -210,6 +229,7 @@ pub(crate) enum Deleted {
     Before(RawDocumentBuf),
 }
 
+/// Deletes documents until one fails, the end, or the bounds of a step; fails only if the first does.
 fn delete_step(
     statement: &mut Statement<'_>,
     collection: u32,
@@ -223,7 +243,7 @@ fn delete_step(
             break;
         }
         match statement.atomically(|statement| delete_if_matching(statement, collection, parsed, key)) {
-            Err(error) if error.code == BLOCKED && seen > 0 => break,
+            Err(_) if seen > 0 => break,
             Err(error) => return Err(error),
             Ok(document) => deleted += usize::from(document.is_some()),
         }
