@@ -1,6 +1,8 @@
-//! Many writers, every kind of write, reopening in between: afterwards the audit finds nothing.
+//! Many writers, every kind of write, kills in between: afterwards the audit finds nothing.
 //!
-//! `SHEAF_DRIFT_WRITES` sets how many writes there are (4,000 without).
+//! Every other round is played by a process of its own, through the driver, which is killed at some write; what it has left
+//! is opened and audited here. `SHEAF_DRIFT_WRITES` sets how many writes there are (4,000 without), `SHEAF_DRIFT_ROUNDS` in how
+//! many rounds (4 without).
 
 use bson::{Document, doc};
 use engine::Options;
@@ -9,9 +11,14 @@ use model::keep::active;
 use model::keep::service::Service;
 use model::problem::Sources;
 use model::{Model, apply};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use store::{Aggregate, BulkWrite, FindOneAndUpdate, Store, Update, WriteModel};
+use wire::{Address, Config, Listen, Server};
 
 const MODEL: &str = r#"
 entity user collection=users id=int {
@@ -80,7 +87,6 @@ rollup byProduct of=order collection=byProduct unwind=items {
 "#;
 
 const THREADS: u64 = 8;
-const ROUNDS: u64 = 4;
 const USERS: u64 = 30;
 const PRODUCTS: u64 = 8;
 const ORDERS: u64 = 400;
@@ -176,8 +182,8 @@ async fn write(store: &Store, dice: &mut Dice) -> store::Result<()> {
             let at = bson::DateTime::from_millis(1_000 + i64::from(dice.below(2)) * 4_000_000_000_000);
             let session = doc! { "_id": dice.below(200), "userId": user, "expiresAt": at };
             collection("sessions").insert_one(session, None).await?;
-            if dice.below(20) == 0 {
-                store.engine().expect("embedded").delete_expired()?;
+            if let (0, Some(engine)) = (dice.below(20), store.engine()) {
+                engine.delete_expired()?;
             }
         }
         23 => {
@@ -359,16 +365,17 @@ async fn transaction(store: &Store, dice: &mut Dice) -> store::Result<()> {
     if dice.below(6) == 0 { session.abort_transaction().await } else { session.commit_transaction().await }
 }
 
-async fn round(folder: &Path, model: &Model, round: u64, writes: u64) -> (u64, u64) {
-    let (engine, models) = active::open(folder, Options::system()).expect("the folder opens");
-    let store = Store::embedded(engine.clone());
-    let actions = apply::plan(&store, "drift", model, false).await.expect("a plan");
-    assert!(round == 0 || actions.list.is_empty(), "{:?}", actions.list);
-    apply::run(&store, "drift", model, &actions.list, &mut |_| {}).await.expect("is applied");
-    let service = Service::start(&engine, &models).expect("starts");
+/// What a process of its own gets: the folder, the round, and how many writes it may make at most.
+const CHILD: &str = "SHEAF_DRIFT_CHILD";
+
+/// How many writes a child makes between two lines about them.
+const TOLD_EVERY: u64 = 50;
+
+/// The writers of a round; gives how many writes were done, and how many refused.
+async fn writers(store: &Store, round: u64, writes: u64, done: &Arc<AtomicU64>) -> (u64, u64) {
     let mut tasks = Vec::new();
     for thread in 0..THREADS {
-        let store = store.clone();
+        let (store, all) = (store.clone(), done.clone());
         tasks.push(tokio::spawn(async move {
             let mut dice = Dice(round * 100 + thread);
             let (mut done, mut refused) = (0_u64, 0_u64);
@@ -381,6 +388,7 @@ async fn round(folder: &Path, model: &Model, round: u64, writes: u64) -> (u64, u
                         refused += 1;
                     }
                 }
+                all.fetch_add(1, Ordering::Relaxed);
             }
             (done, refused)
         }));
@@ -390,6 +398,17 @@ async fn round(folder: &Path, model: &Model, round: u64, writes: u64) -> (u64, u
         let (more_done, more_refused) = task.await.expect("the writer ends well");
         (done, refused) = (done + more_done, refused + more_refused);
     }
+    (done, refused)
+}
+
+async fn round(folder: &Path, model: &Model, round: u64, writes: u64) -> (u64, u64) {
+    let (engine, models) = active::open(folder, Options::system()).expect("the folder opens");
+    let store = Store::embedded(engine.clone());
+    let actions = apply::plan(&store, "drift", model, false).await.expect("a plan");
+    assert!(round == 0 || actions.list.is_empty(), "{:?}", actions.list);
+    apply::run(&store, "drift", model, &actions.list, &mut |_| {}).await.expect("is applied");
+    let service = Service::start(&engine, &models).expect("starts");
+    let written = writers(&store, round, writes, &Arc::default()).await;
     assert!(service.settle(&engine, &models, SETTLE).expect("settles"), "{:?}", service.status());
     drop(service);
     let mut auditor = Auditor::new(&store, "drift", model).expect("an audit");
@@ -401,20 +420,91 @@ async fn round(folder: &Path, model: &Model, round: u64, writes: u64) -> (u64, u
     let checked: u64 = findings.iter().map(|finding| finding.checked).sum();
     assert!(checked > 500, "{findings:?}");
     engine.close().expect("closes");
-    (done, refused)
+    written
+}
+
+/// A round in a process of its own, which is killed once it has made some of its writes; gives how many it told of.
+fn killed_round(folder: &Path, round: u64, writes: u64) -> u64 {
+    let mut dice = Dice(round);
+    let most = writes / 2 + dice.below(writes / 2) as u64;
+    let given = format!("{}\n{round}\n{writes}", folder.display());
+    let mut child = Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "no_write_of_any_kind_from_many_threads_leaves_drift", "--nocapture"])
+        .env(CHILD, given)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a child");
+    let mut told = 0;
+    for line in BufReader::new(child.stdout.take().expect("its output")).lines() {
+        let line = line.expect("text");
+        if let Some(count) = line.strip_prefix("written ").and_then(|count| count.parse().ok()) {
+            told = count;
+        }
+        if told >= most {
+            break;
+        }
+    }
+    child.kill().expect("it is killed");
+    child.wait().expect("it is gone");
+    assert!(told > 0, "the child wrote nothing");
+    told
+}
+
+/// What the child does: it serves the folder and writes through the driver until it is killed.
+async fn child(folder: &Path, round: u64, writes: u64) {
+    let (engine, models) = active::open(folder, Options::system()).expect("the folder opens");
+    let listen = vec![Listen::Tcp { host: "127.0.0.1".to_owned(), port: 0 }];
+    let server = Server::bind(Config { listen, ..Config::default() }, engine.clone()).await.expect("binds");
+    let Some(Address::Tcp(address)) = server.addresses().into_iter().next() else { panic!("a TCP address") };
+    tokio::spawn(server.serve(std::future::pending()));
+    let _service = Service::start(&engine, &models).expect("starts");
+    let store = Store::connect(&format!("mongodb://{address}/?replicaSet=sheaf")).await.expect("connects");
+    let done = Arc::new(AtomicU64::new(0));
+    let told = done.clone();
+    tokio::spawn(async move {
+        let mut last = 0;
+        loop {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let now = told.load(Ordering::Relaxed);
+            if now >= last + TOLD_EVERY {
+                println!("written {now}");
+                last = now;
+            }
+        }
+    });
+    writers(&store, round, writes, &done).await;
+    println!("written {}", done.load(Ordering::Relaxed));
+    tokio::time::sleep(Duration::from_secs(60)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn no_write_of_any_kind_from_many_threads_leaves_drift() {
-    let writes: u64 = std::env::var("SHEAF_DRIFT_WRITES").ok().and_then(|n| n.parse().ok()).unwrap_or(4_000);
+    if let Ok(given) = std::env::var(CHILD) {
+        let parts: Vec<&str> = given.lines().collect();
+        let number = |part: &str| part.parse().expect("a number");
+        return child(Path::new(parts[0]), number(parts[1]), number(parts[2])).await;
+    }
+    let set =
+        |name: &str, default: u64| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
+    let (writes, rounds) = (set("SHEAF_DRIFT_WRITES", 4_000), set("SHEAF_DRIFT_ROUNDS", 4));
     let folder = tempfile::tempdir().expect("a folder");
     let model = parsed();
     let begun = Instant::now();
-    let (mut done, mut refused) = (0, 0);
-    for number in 0..ROUNDS {
-        let (more_done, more_refused) = round(folder.path(), &model, number, writes / ROUNDS).await;
+    let (mut done, mut refused, mut killed) = (0, 0, 0);
+    for number in 0..rounds {
+        if number % 2 == 1 {
+            killed += killed_round(folder.path(), number, writes / rounds);
+            continue;
+        }
+        // What the killed process has left is audited by the round that follows it.
+        let (more_done, more_refused) = round(folder.path(), &model, number, writes / rounds).await;
         (done, refused) = (done + more_done, refused + more_refused);
     }
+    round(folder.path(), &model, rounds, THREADS).await;
     assert!(done > refused, "{done} done, {refused} refused");
-    eprintln!("{done} writes done, {refused} refused, in {:?}", begun.elapsed());
+    eprintln!(
+        "{done} writes done, {refused} refused, {killed} more by {} processes that were killed, in {:?}",
+        rounds / 2,
+        begun.elapsed()
+    );
 }
