@@ -12,6 +12,7 @@
 //! A statement never flushes and never waits. Where another transaction has an intent on what it wants to write, it stops with
 //! [`BLOCKED`] (outside a transaction; the caller waits and runs it again) or `WriteConflict` (inside one).
 
+mod read;
 mod scope;
 
 use crate::catalog::{Catalog, Collection, Index};
@@ -22,11 +23,13 @@ use crate::error::{Code, Error, Result};
 use crate::event::{DocumentEvent, EventKind, Note};
 use crate::hook::{DocumentWrite, MAX_HOOK_DEPTH, MAX_HOOK_WRITES};
 use crate::index::Keys;
+use crate::keyspace;
 use crate::namespace::Namespace;
 use crate::storage::{Direction, Layer, View, Writes};
-use crate::{key, keyspace};
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use bytes::Bytes;
+use read::LastRead;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -85,6 +88,8 @@ pub(crate) struct Statement<'a> {
     pub(crate) bypass_validation: bool,
     /// What the same commit has written before this statement.
     earlier: Vec<&'a Writes>,
+    /// The document that a hook has read last: what it reads it often writes.
+    last_read: RefCell<Option<LastRead>>,
 }
 
 /// What a transaction's statement compares to see conflicts.
@@ -121,6 +126,7 @@ impl<'a> Statement<'a> {
             now_ms,
             bypass_validation: false,
             earlier: Vec::new(),
+            last_read: RefCell::default(),
         }
     }
 
@@ -170,6 +176,7 @@ impl<'a> Statement<'a> {
             now_ms: self.now_ms,
             bypass_validation: self.bypass_validation,
             earlier: self.earlier.iter().copied().chain([self.layer.writes()]).collect(),
+            last_read: RefCell::default(),
         }
     }
 
@@ -186,6 +193,7 @@ impl<'a> Statement<'a> {
 
     /// Takes over what a child did.
     pub(crate) fn adopt(&mut self, outcome: Outcome) {
+        self.forget_read();
         self.layer.writes_mut().absorb(outcome.writes);
         self.note.absorb(outcome.note);
         for (collection, delta) in outcome.deltas {
@@ -317,6 +325,7 @@ impl<'a> Statement<'a> {
 
     fn insert_raw(&mut self, collection: &Arc<Collection>, document: &RawDocument) -> Result<()> {
         check_size(document)?;
+        self.forget_read();
         if let Some(series) = &collection.settings.series {
             return self.insert_measurement(collection, series, document);
         }
@@ -386,6 +395,7 @@ impl<'a> Statement<'a> {
         kind: UpdateKind,
     ) -> Result<()> {
         check_size(after)?;
+        self.forget_read();
         self.check_validator(collection, Some(before), after)?;
         let storage_key = keyspace::record(collection.id, record_key);
         let superseded = self.wrote_before(&storage_key).then_some(before);
@@ -428,6 +438,7 @@ impl<'a> Statement<'a> {
     }
 
     fn delete_raw(&mut self, collection: &Arc<Collection>, record_key: &[u8], before: &RawDocument) -> Result<()> {
+        self.forget_read();
         let storage_key = keyspace::record(collection.id, record_key);
         let id = id_of(before)?;
         let superseded = self.wrote_before(&storage_key).then_some(before);
@@ -451,29 +462,6 @@ impl<'a> Statement<'a> {
             before: collection.settings.pre_images.then_some(before),
             superseded,
         })
-    }
-
-    /// The document under a record key, as the statement sees it.
-    pub(crate) fn read(&self, collection: &Collection, record_key: &[u8]) -> Result<Option<Bytes>> {
-        self.layer.get(&keyspace::record(collection.id, record_key))
-    }
-
-    /// The record key of the document with that `_id`.
-    pub(crate) fn find_id(&self, collection: &Collection, id: RawBsonRef<'_>) -> Result<Option<Bytes>> {
-        if collection.settings.series.is_some() {
-            return Ok(None); // measurements are not found by _id
-        }
-        let encoded = self.encode_id(collection, id)?;
-        if collection.settings.clustered {
-            return Ok(self.read(collection, &encoded)?.map(|_| encoded));
-        }
-        self.layer.get(&keyspace::id(collection.id, &encoded))
-    }
-
-    fn encode_id(&self, collection: &Collection, id: RawBsonRef<'_>) -> Result<Bytes> {
-        let mut encoded = Vec::with_capacity(24);
-        key::encode(id, collection.collator().map(|collator| &**collator), &mut encoded)?;
-        Ok(Bytes::from(encoded))
     }
 
     /// Brings all indexes from one document to another.

@@ -26,7 +26,7 @@ pub mod value;
 pub use bson::{RawArray, RawArrayBuf, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 pub use compare::{compare_documents, compare_values, values_equal};
 pub use number::Number;
-pub use path::FieldPath;
+pub use path::{FieldPath, evaluate_at};
 pub use row::Row;
 pub use text::{text, value_text};
 pub use value::{Value, append, type_name};

@@ -83,6 +83,14 @@ impl std::fmt::Display for FieldPath {
     }
 }
 
+/// What stands at a path whose rules are its owner's, as [`FieldPath::evaluate`] tells it.
+///
+/// # Errors
+/// `InvalidBSON` (22) when the bytes are malformed.
+pub fn evaluate_at<'a>(root: RawBsonRef<'a>, path: &str) -> Result<Value<'a>> {
+    walk(root, path)
+}
+
 fn walk<'a>(value: RawBsonRef<'a>, path: &str) -> Result<Value<'a>> {
     match value {
         RawBsonRef::Document(document) => {

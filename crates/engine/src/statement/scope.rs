@@ -11,9 +11,8 @@ use bytes::Bytes;
 impl HookScope for Statement<'_> {
     fn get(&self, namespace: &Namespace, id: RawBsonRef<'_>) -> Result<Option<RawDocumentBuf>> {
         let Some(collection) = self.catalog.get(namespace) else { return Ok(None) };
-        let Some(record_key) = self.find_id(collection, id)? else { return Ok(None) };
-        let document = self.read(collection, &record_key)?;
-        Ok(document.map(|bytes| RawDocumentBuf::from_bytes(bytes.to_vec())).transpose()?)
+        let found = self.find_document(collection, id)?;
+        Ok(found.map(|(_, bytes)| RawDocumentBuf::from_bytes(bytes.to_vec())).transpose()?)
     }
 
     fn find(&self, namespace: &Namespace, filter: &RawDocument, limit: usize) -> Result<Vec<RawDocumentBuf>> {
@@ -41,8 +40,7 @@ impl HookScope for Statement<'_> {
 
     fn replace(&mut self, namespace: &Namespace, document: RawDocumentBuf) -> Result<bool> {
         let Some(collection) = self.catalog.get(namespace).cloned() else { return Ok(false) };
-        let Some(record_key) = self.find_id(&collection, id_of(&document)?)? else { return Ok(false) };
-        let Some(before) = self.read(&collection, &record_key)? else { return Ok(false) };
+        let Some((record_key, before)) = self.find_document(&collection, id_of(&document)?)? else { return Ok(false) };
         self.count_hook_write()?;
         let before = RawDocument::from_bytes(&before)?;
         Statement::update(self, &collection, &record_key, before, document, UpdateKind::Update)?;
@@ -51,8 +49,7 @@ impl HookScope for Statement<'_> {
 
     fn change(&mut self, namespace: &Namespace, id: RawBsonRef<'_>, change: &mut Changing<'_>) -> Result<bool> {
         let Some(collection) = self.catalog.get(namespace).cloned() else { return Ok(false) };
-        let Some(record_key) = self.find_id(&collection, id)? else { return Ok(false) };
-        let Some(before) = self.read(&collection, &record_key)? else { return Ok(false) };
+        let Some((record_key, before)) = self.find_document(&collection, id)? else { return Ok(false) };
         let before = RawDocument::from_bytes(&before)?;
         if let Some(after) = change(before, self)? {
             self.count_hook_write()?;
@@ -63,8 +60,7 @@ impl HookScope for Statement<'_> {
 
     fn delete(&mut self, namespace: &Namespace, id: RawBsonRef<'_>) -> Result<bool> {
         let Some(collection) = self.catalog.get(namespace).cloned() else { return Ok(false) };
-        let Some(record_key) = self.find_id(&collection, id)? else { return Ok(false) };
-        let Some(before) = self.read(&collection, &record_key)? else { return Ok(false) };
+        let Some((record_key, before)) = self.find_document(&collection, id)? else { return Ok(false) };
         self.count_hook_write()?;
         Statement::delete(self, &collection, &record_key, RawDocument::from_bytes(&before)?)?;
         Ok(true)

@@ -7,12 +7,13 @@ use crate::keep::declaration::{Declaration, Rule};
 use crate::keep::{CopyIn, LAGGING, REVERSE, fills};
 use bson::{Bson, Document, RawBson, doc};
 use std::collections::HashMap;
+use std::sync::Arc;
 use store::{Find, Session};
 
 impl Auditor {
     pub(super) async fn compare_copies(
         &self,
-        copy: &CopyIn,
+        copy: &Arc<CopyIn>,
         images: &[Document],
         session: Option<&mut Session>,
     ) -> Result<Compared> {
@@ -44,7 +45,7 @@ impl Auditor {
                 let id = Bson::try_from(fill.id.clone())?;
                 let Some(source) = by_id.get(&key(&id)?) else { continue };
                 let source = raw(source)?;
-                for (name, path) in &fill.fields {
+                for (name, path) in &fill.copy.fields {
                     let place = fill.place.path(name);
                     let there = at_place(image, &place);
                     let should = crate::keep::value::owned(&source, path)?.map(Bson::try_from).transpose()?;

@@ -1,9 +1,9 @@
 //! What a change of one document causes: data, independent of where it is carried out.
 
-use super::Roll;
 use super::bucket::Packing;
 use super::rollup::Group;
 use super::timeline::{Fan, Fanned};
+use super::{CopyIn, Roll};
 use crate::language::compress::Codec;
 use crate::language::reference::OnDelete;
 use bson::{Document, RawBson, RawDocumentBuf};
@@ -136,16 +136,12 @@ impl Place {
 /// A copy to be taken from its source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fill {
-    /// The declaration, e.g. `order.items.snapshot`.
-    pub declaration: String,
-    /// The source's collection.
-    pub source: String,
+    /// Which declaration.
+    pub copy: Arc<CopyIn>,
     /// The source's id.
     pub id: RawBson,
     /// The sub-document that gets the fields.
     pub place: Place,
-    /// The fields: their names in the copy and their paths in the source.
-    pub fields: Vec<(String, String)>,
     /// Whether values that are there already are replaced.
     pub replace: bool,
 }

@@ -23,7 +23,9 @@ use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf, doc};
 use engine::document::Number;
 use engine::hook::{DocumentWrite, HookScope, WriteHook};
 use engine::{Code, Error, Namespace, Result};
+use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The most documents that one write takes along for one copy or reference; more follow in batches.
@@ -41,6 +43,12 @@ thread_local! {
 struct Frame {
     namespace: Namespace,
     id: RawBson,
+    wanted: Wanted,
+}
+
+/// What the effects of a write want of the document that is being written.
+#[derive(Default)]
+struct Wanted {
     changes: Vec<Change>,
     copies: Vec<Copied>,
 }
@@ -62,6 +70,8 @@ const MAX_ROUNDS: usize = 8;
 pub struct ModelHook {
     pub(super) keeper: Keeper,
     database: String,
+    /// The namespaces of the collections that are written often.
+    namespaces: BTreeMap<String, Namespace>,
     /// How far the backfills are.
     pub(super) progress: super::backfill::Progress,
     pub(super) wake: Arc<Wake>,
@@ -70,8 +80,15 @@ pub struct ModelHook {
 impl ModelHook {
     /// A hook for a model over a database's collections.
     pub fn new(keeper: Keeper, database: impl Into<String>) -> ModelHook {
-        let progress = super::backfill::Progress::default();
-        ModelHook { keeper, database: database.into(), progress, wake: Arc::default() }
+        let (database, progress) = (database.into(), super::backfill::Progress::default());
+        let mut namespaces = BTreeMap::new();
+        for collection in keeper.watches.keys() {
+            // A name that is none is refused where it is used.
+            if let Ok(namespace) = Namespace::new(&database, collection) {
+                namespaces.insert(collection.clone(), namespace);
+            }
+        }
+        ModelHook { keeper, database, namespaces, progress, wake: Arc::default() }
     }
 
     /// The same hook, which wakes a service when there is something to do for it.
@@ -130,19 +147,19 @@ impl Run<'_, '_> {
         let image = after.as_deref().or(self.write.after);
         let mut effects = self.others(self.write.before, image, self.write.by_hook, scope)?;
         for round in 0.. {
-            let frame = self.carry_out(effects, scope)?;
+            let wanted = self.carry_out(effects, scope)?;
             if self.write.after.is_none() {
-                self.leave(&frame.changes, scope)?;
+                self.leave(&wanted.changes, scope)?;
                 return Ok(None);
             }
-            if frame.changes.is_empty() && frame.copies.is_empty() {
+            if wanted.changes.is_empty() && wanted.copies.is_empty() {
                 break;
             }
             let before = match after.take() {
                 Some(after) => after,
                 None => self.write.after.expect("checked above").to_owned(),
             };
-            let changed = self.changed(&before, &frame, scope)?;
+            let changed = self.changed(&before, &wanted, scope)?;
             // At a commit, the write of the difference has the effects.
             let same = changed.as_bytes() == before.as_bytes() || at_commit;
             let changed = after.insert(changed);
@@ -170,12 +187,12 @@ impl Run<'_, '_> {
     }
 
     /// The image with what its own effects want of it.
-    fn changed(&self, before: &RawDocument, frame: &Frame, scope: &mut dyn HookScope) -> Result<RawDocumentBuf> {
+    fn changed(&self, before: &RawDocument, wanted: &Wanted, scope: &mut dyn HookScope) -> Result<RawDocumentBuf> {
         let mut changed = document(before)?;
-        for change in &frame.changes {
+        for change in &wanted.changes {
             self.hook.change(&mut changed, &self.id, change, scope)?;
         }
-        for copied in &frame.copies {
+        for copied in &wanted.copies {
             copy_values(&mut changed, &copied.spread, &copied.source, &copied.values)?;
         }
         compile::raw(&changed)
@@ -215,17 +232,17 @@ impl Run<'_, '_> {
         self.hook.keeper.others_where(&self.write.namespace.collection, before, after, by_hook, &counts)
     }
 
-    /// Carries out effects; what they want of the document itself is in the frame.
-    fn carry_out(&self, effects: Vec<Effect>, scope: &mut dyn HookScope) -> Result<Frame> {
-        let namespace = self.write.namespace.clone();
-        let frame = Frame { namespace, id: self.id.clone(), changes: Vec::new(), copies: Vec::new() };
+    /// Carries out effects; gives what they want of the document itself.
+    fn carry_out(&self, effects: Vec<Effect>, scope: &mut dyn HookScope) -> Result<Wanted> {
         if effects.is_empty() {
-            return Ok(frame);
+            return Ok(Wanted::default());
         }
+        let namespace = self.write.namespace.clone();
+        let frame = Frame { namespace, id: self.id.clone(), wanted: Wanted::default() };
         FRAMES.with_borrow_mut(|frames| frames.push(frame));
         let done = self.hook.carry_out(effects, scope);
         let frame = FRAMES.with_borrow_mut(Vec::pop).expect("the frame that was pushed");
-        done.map(|()| frame)
+        done.map(|()| frame.wanted)
     }
 
     /// Whether the state holds this write already, as it does at a transaction's commit.
@@ -260,11 +277,11 @@ impl Run<'_, '_> {
                 Effect::Refuse { declaration, message } => return Err(refusal(&declaration, message)),
                 Effect::Set { place, value } => changed.set(&place, value)?,
                 Effect::Fill(fill) => {
-                    let known = |(other, _): &(Fill, _)| other.source == fill.source && other.id == fill.id;
+                    let known = |(other, _): &(Fill, _)| other.copy.source == fill.copy.source && other.id == fill.id;
                     let (_, found) = match source.take().filter(known) {
                         Some(known) => source.insert(known),
                         None => {
-                            let namespace = self.hook.namespace(&fill.source)?;
+                            let namespace = self.hook.namespace(&fill.copy.source)?;
                             let found = scope.get(&namespace, fill.id.as_raw_bson_ref())?;
                             source.insert((fill.clone(), found))
                         }
@@ -378,8 +395,11 @@ pub(super) fn refusal(declaration: &str, message: String) -> Error {
 }
 
 impl ModelHook {
-    pub(super) fn namespace(&self, collection: &str) -> Result<Namespace> {
-        Namespace::new(&self.database, collection)
+    pub(super) fn namespace(&self, collection: &str) -> Result<Cow<'_, Namespace>> {
+        match self.namespaces.get(collection) {
+            Some(namespace) => Ok(Cow::Borrowed(namespace)),
+            None => Namespace::new(&self.database, collection).map(Cow::Owned),
+        }
     }
 
     /// Carries out effects on other documents.
@@ -421,9 +441,9 @@ impl ModelHook {
         let namespace = self.namespace(collection)?;
         let mut changes = Some(changes);
         FRAMES.with_borrow_mut(|frames| {
-            let frame = frames.iter_mut().find(|frame| frame.namespace == namespace && frame.id == *id);
+            let frame = frames.iter_mut().find(|frame| frame.namespace == *namespace && frame.id == *id);
             if let Some(frame) = frame {
-                frame.changes.extend(changes.take().into_iter().flatten());
+                frame.wanted.changes.extend(changes.take().into_iter().flatten());
             }
         });
         match changes {
@@ -434,7 +454,7 @@ impl ModelHook {
 
     /// Takes a copy from its source.
     pub(super) fn fill(&self, changed: &mut Document, fill: &Fill, scope: &dyn HookScope) -> Result<()> {
-        match scope.get(&self.namespace(&fill.source)?, fill.id.as_raw_bson_ref())? {
+        match scope.get(&self.namespace(&fill.copy.source)?, fill.id.as_raw_bson_ref())? {
             Some(source) => fill_tree(changed, fill, &source),
             None => Ok(()),
         }
@@ -450,9 +470,13 @@ impl ModelHook {
     ) -> Result<()> {
         let namespace = self.namespace(&spread.holders)?;
         let writing: Vec<RawBson> = FRAMES.with_borrow_mut(|frames| {
-            let holders = frames.iter_mut().filter(|frame| frame.namespace == namespace);
+            let holders = frames.iter_mut().filter(|frame| frame.namespace == *namespace);
             let writing = holders.map(|frame| {
-                frame.copies.push(Copied { spread: spread.clone(), source: id.clone(), values: values.to_vec() });
+                frame.wanted.copies.push(Copied {
+                    spread: spread.clone(),
+                    source: id.clone(),
+                    values: values.to_vec(),
+                });
                 frame.id.clone()
             });
             writing.collect()

@@ -84,7 +84,7 @@ impl<'d> Image<'d> {
     /// # Errors
     /// Malformed bytes.
     pub(super) fn fill(&mut self, fill: &Fill, source: &RawDocument) -> Result<()> {
-        let is_flat = fill.fields.iter().all(|(name, _)| !name.contains('.'));
+        let is_flat = fill.copy.fields.iter().all(|(name, _)| !name.contains('.'));
         match (&mut *self, &fill.place.0[..]) {
             (Image::Bytes(bytes), []) if is_flat => {
                 if let Some(filled) = filled(bytes, fill, source)? {
@@ -112,7 +112,7 @@ impl<'d> Image<'d> {
 /// A document with the fields of a copy in it; `None` if nothing changes.
 fn filled(holder: &RawDocument, fill: &Fill, source: &RawDocument) -> Result<Option<RawDocumentBuf>> {
     let mut changed: Option<RawDocumentBuf> = None;
-    for (name, path) in &fill.fields {
+    for (name, path) in &fill.copy.fields {
         let current = changed.as_deref().unwrap_or(holder);
         let held = field(current, name)?;
         if held.is_some() && !fill.replace {
@@ -128,7 +128,7 @@ fn filled(holder: &RawDocument, fill: &Fill, source: &RawDocument) -> Result<Opt
 
 /// The same for a document that is taken apart.
 pub(super) fn fill_tree(changed: &mut Document, fill: &Fill, source: &RawDocument) -> Result<()> {
-    for (name, path) in &fill.fields {
+    for (name, path) in &fill.copy.fields {
         let place = fill.place.path(name);
         if fill.replace || get(changed, &place).is_none() {
             set(changed, &place, owned(source, path)?.map(tree).transpose()?);
@@ -144,8 +144,16 @@ mod tests {
 
     fn fill(place: Place, fields: &[(&str, &str)], replace: bool) -> Fill {
         let fields = fields.iter().map(|(name, path)| ((*name).to_owned(), (*path).to_owned())).collect();
-        let (declaration, source) = ("order.buyer".to_owned(), "users".to_owned());
-        Fill { declaration, source, id: RawBson::Int32(1), place, fields, replace }
+        let copy = super::super::CopyIn {
+            declaration: "order.buyer".to_owned(),
+            fill: None,
+            steps: Vec::new(),
+            reference: "userId".to_owned(),
+            name: None,
+            source: "users".to_owned(),
+            fields,
+        };
+        Fill { copy: std::sync::Arc::new(copy), id: RawBson::Int32(1), place, replace }
     }
 
     /// Bytes and tree agree, whatever is there already.

@@ -265,9 +265,9 @@ impl Keeper {
     }
 
     /// The live copies in a collection's documents.
-    fn live_copies(&self, collection: &str) -> impl Iterator<Item = &CopyIn> {
+    fn live_copies(&self, collection: &str) -> impl Iterator<Item = &Arc<CopyIn>> {
         let copies = self.watches.get(collection).map_or(&[][..], |watch| &watch.copies);
-        copies.iter().map(Arc::as_ref).filter(|copy| copy.fill.is_none())
+        copies.iter().filter(|copy| copy.fill.is_none())
     }
 
     /// Whether a field is a quantity that the model keeps.

@@ -8,6 +8,7 @@ use crate::language::states::States;
 use bson::{DateTime, RawArrayBuf, RawBson, RawBsonRef, RawDocument, rawdoc};
 use engine::Result;
 use engine::document::{Number, values_equal};
+use std::sync::Arc;
 
 /// See [`super::Keeper::own`].
 pub(super) fn own(
@@ -303,7 +304,7 @@ fn with_key<'d>(old: &[&'d RawDocument], key: &str, now: &RawDocument) -> Result
 
 /// The copies that a stored document has to hold, to be taken from their sources as they are now: live ones always,
 /// snapshots where they are missing.
-pub(crate) fn fills(copy: &CopyIn, image: &RawDocument) -> Result<Vec<Fill>> {
+pub(crate) fn fills(copy: &Arc<CopyIn>, image: &RawDocument) -> Result<Vec<Fill>> {
     let mut fills = Vec::new();
     if copy.fill == Some(snapshot::Fill::Never) {
         return Ok(fills);
@@ -314,20 +315,18 @@ pub(crate) fn fills(copy: &CopyIn, image: &RawDocument) -> Result<Vec<Fill>> {
             Some(name) => holder.place.then(Step::Name(name.clone())),
             None => holder.place,
         };
-        fills.push(Fill {
-            declaration: copy.declaration.clone(),
-            source: copy.source.clone(),
-            id,
-            place,
-            fields: copy.fields.clone(),
-            replace: copy.fill.is_none(),
-        });
+        fills.push(Fill { copy: copy.clone(), id, place, replace: copy.fill.is_none() });
     }
     Ok(fills)
 }
 
 /// Takes a copy when its document is written, and keeps it as it is afterwards.
-fn copied(copy: &CopyIn, before: Option<&RawDocument>, after: &RawDocument, effects: &mut Vec<Effect>) -> Result<()> {
+fn copied(
+    copy: &Arc<CopyIn>,
+    before: Option<&RawDocument>,
+    after: &RawDocument,
+    effects: &mut Vec<Effect>,
+) -> Result<()> {
     for holder in holders(after, before, &copy.steps)? {
         let inner = match &copy.name {
             Some(name) => holder.place.then(Step::Name(name.clone())),
@@ -365,14 +364,7 @@ fn copied(copy: &CopyIn, before: Option<&RawDocument>, after: &RawDocument, effe
         let anonymous = before.is_some() && copy.steps.iter().any(|(_, many)| *many == Some(None));
         let replace = replace && (missing || !anonymous);
         if replace || missing {
-            effects.push(Effect::Fill(Fill {
-                declaration: copy.declaration.clone(),
-                source: copy.source.clone(),
-                id,
-                place: inner,
-                fields: copy.fields.clone(),
-                replace,
-            }));
+            effects.push(Effect::Fill(Fill { copy: copy.clone(), id, place: inner, replace }));
         }
     }
     Ok(())

@@ -2,12 +2,12 @@
 
 use super::effect::{Place, Step};
 use bson::{Bson, Document, RawBson, RawBsonRef, RawDocument};
-use engine::document::{FieldPath, Value};
+use engine::document::{Value, evaluate_at};
 use engine::{Error, Result};
 
 /// What stands at a path; arrays on the way are mapped over.
 pub(crate) fn at<'d>(document: &'d RawDocument, path: &str) -> Result<Value<'d>> {
-    FieldPath::unchecked(path).evaluate(RawBsonRef::Document(document))
+    evaluate_at(RawBsonRef::Document(document), path)
 }
 
 /// What stands at a path, owned; `None` where nothing does.

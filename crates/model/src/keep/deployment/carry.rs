@@ -366,7 +366,7 @@ impl Carrier<'_> {
     /// Copies from the source as this transaction sees it, so that a copy made now and a change of the source conflict.
     async fn fill(&self, fill: &Fill, (collection, id): &Key, now: &Document, session: &mut Session) -> Result<u64> {
         let by_id = doc! { "_id": tree(fill.id.clone())? };
-        let Some(source) = self.collection(&fill.source).find_one(by_id, Some(&mut *session)).await? else {
+        let Some(source) = self.collection(&fill.copy.source).find_one(by_id, Some(&mut *session)).await? else {
             return Ok(0);
         };
         let mut path = String::new();
@@ -376,10 +376,9 @@ impl Carrier<'_> {
                 Step::Index(index) => path.push_str(&format!("{index}.")),
             }
         }
-        let copies = self.keeper.watches.get(collection).map_or(&[][..], |watch| &watch.copies);
-        let is_live = copies.iter().any(|copy| copy.declaration == fill.declaration && copy.fill.is_none());
+        let is_live = fill.copy.fill.is_none();
         let mut set = Document::new();
-        for (name, from) in &fill.fields {
+        for (name, from) in &fill.copy.fields {
             let place = format!("{path}{name}");
             let held = at(now, &place);
             // A snapshot is taken once; a live copy follows.

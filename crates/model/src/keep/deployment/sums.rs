@@ -53,7 +53,7 @@ impl Carrier<'_> {
             let mut is_new = false;
             for (field, amount) in fields.into_iter().filter(|(_, amount)| !amount.is_zero()) {
                 let by_id = doc! { "_id": id.clone(), &field: { "$exists": true } };
-                let inc = doc! { "$inc": { field: number(amount) } };
+                let inc = doc! { "$inc": { &field: number(amount) } };
                 let done = parents.update_one(by_id, inc, Update::default(), Some(&mut *session)).await?;
                 is_new |= done.matched == 0;
                 changed += done.modified;
