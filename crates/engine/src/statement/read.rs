@@ -3,6 +3,7 @@
 use super::Statement;
 use crate::catalog::Collection;
 use crate::error::Result;
+use crate::storage::View;
 use crate::{key, keyspace};
 use bson::RawBsonRef;
 use bytes::Bytes;
