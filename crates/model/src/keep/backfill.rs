@@ -91,7 +91,7 @@ impl ModelHook {
     fn open_backfills(&self, scope: &dyn HookScope) -> Result<Open> {
         let filter = compile::raw(&doc! { "done": false })?;
         let mut open = Open::default();
-        for note in scope.find(&self.namespace(BACKFILL)?, &filter, MANY)? {
+        for note in scope.find(&*self.namespace(BACKFILL)?, &filter, MANY)? {
             let note = document(&note)?;
             let Ok(name) = note.get_str("_id") else { continue };
             let summed = self.keeper.declaration(name).map(|declaration| &declaration.rule);
@@ -315,7 +315,7 @@ impl ModelHook {
     fn note_missing(&self, parents: &str, effects: Vec<Effect>, scope: &mut dyn HookScope) -> Result<()> {
         for effect in effects {
             let Effect::Parent { id, change, .. } = effect else { continue };
-            if scope.get(&self.namespace(parents)?, id.as_raw_bson_ref())?.is_none() {
+            if scope.get(&*self.namespace(parents)?, id.as_raw_bson_ref())?.is_none() {
                 self.add_pending(parents, change.field(), &id, None, scope)?;
             }
         }
@@ -341,7 +341,7 @@ impl ModelHook {
         }
         let changed = compile::raw(&changed)?;
         if changed.as_bytes() != parent.as_bytes() {
-            scope.replace(&self.namespace(parents)?, changed)?;
+            scope.replace(&*self.namespace(parents)?, changed)?;
         }
         Ok(())
     }
@@ -361,7 +361,7 @@ impl ModelHook {
                 }
                 let changed = compile::raw(&changed)?;
                 if changed.as_bytes() != image.as_bytes() {
-                    scope.replace(&self.namespace(&declaration.collection)?, changed)?;
+                    scope.replace(&*self.namespace(&declaration.collection)?, changed)?;
                 }
                 Ok(())
             }
@@ -374,7 +374,7 @@ impl ModelHook {
                 }
                 if let (false, Some(id)) = (fields.is_empty(), owned(image, "_id")?) {
                     self.put_apart(rule, &id, Some(&fields), scope)?;
-                    scope.replace(&self.namespace(&declaration.collection)?, compile::raw(&changed)?)?;
+                    scope.replace(&*self.namespace(&declaration.collection)?, compile::raw(&changed)?)?;
                 }
                 Ok(())
             }
@@ -382,7 +382,7 @@ impl ModelHook {
                 let Some(packed) = compress::packed(rule, image)? else { return Ok(()) };
                 let mut changed = document(image)?;
                 set(&mut changed, &Place::default().path(&rule.path), Some(Bson::Binary(packed)));
-                scope.replace(&self.namespace(&declaration.collection)?, compile::raw(&changed)?)?;
+                scope.replace(&*self.namespace(&declaration.collection)?, compile::raw(&changed)?)?;
                 Ok(())
             }
             Rule::Mirror { from, to } => {

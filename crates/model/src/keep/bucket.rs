@@ -254,7 +254,7 @@ impl ModelHook {
         let last = self.chunks(rule, &all, &doc! { "_id": -1 }, 1, scope)?;
         let n = last.first().and_then(|last| last.get_i64("n").ok()).map_or(0, |n| n + 1);
         let id = doc! { "by": by, "n": n };
-        scope.insert(&self.namespace(&rule.collection)?, compile::raw(&rule.chunk(&id, items)?)?)
+        scope.insert(&*self.namespace(&rule.collection)?, compile::raw(&rule.chunk(&id, items)?)?)
     }
 
     /// Stores a chunk with other items; an empty one goes.
@@ -277,7 +277,7 @@ impl ModelHook {
         elsewhere: Option<&RawBson>,
         scope: &mut dyn HookScope,
     ) -> Result<()> {
-        let stored = scope.get(&self.namespace(&declaration.source)?, child.as_raw_bson_ref())?;
+        let stored = scope.get(&*self.namespace(&declaration.source)?, child.as_raw_bson_ref())?;
         let came = stored.as_deref().map(|image| rule.item(image)).transpose()?.flatten();
         for parent in elsewhere.into_iter().chain(came.as_ref().map(|(parent, _)| parent)) {
             self.unpack(rule, parent, None, child, scope)?;

@@ -431,7 +431,7 @@ impl ModelHook {
         }
         // A line takes from the stock what the end of its hold has just given back.
         for (ledger, line) in lines {
-            scope.insert(&self.namespace(&ledger)?, compile::raw(&line)?)?;
+            scope.insert(&*self.namespace(&ledger)?, compile::raw(&line)?)?;
         }
         Ok(())
     }
@@ -454,7 +454,7 @@ impl ModelHook {
 
     /// Takes a copy from its source.
     pub(super) fn fill(&self, changed: &mut Document, fill: &Fill, scope: &dyn HookScope) -> Result<()> {
-        match scope.get(&self.namespace(&fill.copy.source)?, fill.id.as_raw_bson_ref())? {
+        match scope.get(&*self.namespace(&fill.copy.source)?, fill.id.as_raw_bson_ref())? {
             Some(source) => fill_tree(changed, fill, &source),
             None => Ok(()),
         }

@@ -89,7 +89,7 @@ impl ModelHook {
         cursor: Option<Bson>,
         scope: &mut dyn HookScope,
     ) -> Result<Option<Bson>> {
-        let Some(source) = scope.get(&self.namespace(source)?, id.as_raw_bson_ref())? else { return Ok(None) };
+        let Some(source) = scope.get(&*self.namespace(source)?, id.as_raw_bson_ref())? else { return Ok(None) };
         let mut values = Vec::new();
         for (name, path) in &spread.fields {
             values.push((name.clone(), owned(&source, path)?));

@@ -98,7 +98,7 @@ impl ModelHook {
         let filter = compile::raw(&doc! { "$and": filter })?;
         let sort = compile::raw(&doc! { rule.path.clone(): if rule.largest { -1 } else { 1 } })?;
         parent.remove(&rule.field);
-        for child in scope.find_sorted(&self.namespace(&rule.children)?, &filter, &sort, 2)? {
+        for child in scope.find_sorted(&*self.namespace(&rule.children)?, &filter, &sort, 2)? {
             let same = match (writing, owned(&child, "_id")?) {
                 (Some((writing, _)), Some(other)) => writing == &other,
                 _ => false,
@@ -128,7 +128,7 @@ impl ModelHook {
         sort.insert("_id", -1);
         newest::put(parent, rule, Vec::new());
         let limit = rule.keep.unwrap_or(1) + 1;
-        for child in scope.find_sorted(&self.namespace(&rule.children)?, &filter, &compile::raw(&sort)?, limit)? {
+        for child in scope.find_sorted(&*self.namespace(&rule.children)?, &filter, &compile::raw(&sort)?, limit)? {
             let Some(child_id) = owned(&child, "_id")? else { continue };
             if writing.is_some_and(|(writing, _)| *writing == child_id) {
                 continue;

@@ -122,7 +122,7 @@ impl ModelHook {
         }
         let sum = others::add(newest::number(changed.get(field))?, amount, field)?;
         changed.insert(field, super::value::tree(sum.into())?);
-        scope.replace(&self.namespace(parents)?, compile::raw(&changed)?)?;
+        scope.replace(&*self.namespace(parents)?, compile::raw(&changed)?)?;
         Ok(())
     }
 }

@@ -125,7 +125,7 @@ impl ModelHook {
         quantity: i64,
         scope: &mut dyn HookScope,
     ) -> Result<()> {
-        let stored = scope.get(&self.namespace(&rule.items)?, item.as_raw_bson_ref())?;
+        let stored = scope.get(&*self.namespace(&rule.items)?, item.as_raw_bson_ref())?;
         if let Some(stored) = &stored {
             self.open_ledger(rule, stored, line.get("_id"), scope)?;
         }
@@ -178,14 +178,14 @@ impl ModelHook {
         {
             newest::add(&mut changed, held, Number::Int64(more))?;
             newest::add(&mut changed, &rule.field, Number::Int64(-more))?;
-            scope.replace(&self.namespace(&rule.items)?, compile::raw(&changed)?)?;
+            scope.replace(&*self.namespace(&rule.items)?, compile::raw(&changed)?)?;
         }
         let short = amount(&rule.field)?;
         if short != 0 {
             // The ledger says so much more than there is: less of it is left than its lines say.
             let now = DateTime::from_millis(scope.now());
             let line = correction(tree(id)?, -short, total(rule, &changed)?, "correction", now);
-            scope.insert(&self.namespace(&rule.ledger)?, compile::raw(&line)?)?;
+            scope.insert(&*self.namespace(&rule.ledger)?, compile::raw(&line)?)?;
         }
         Ok(())
     }

@@ -279,7 +279,7 @@ impl ModelHook {
             all.push(doc! { "_id": { "$gt": after.clone() } }.into());
         }
         let (filter, sort) = (compile::raw(&doc! { "$and": all })?, compile::raw(&doc! { "_id": 1 })?);
-        scope.find_sorted(&self.namespace(&fan.edges)?, &filter, &sort, limit)
+        scope.find_sorted(&*self.namespace(&fan.edges)?, &filter, &sort, limit)
     }
 
     /// The rows of an item, by `_id`.
@@ -296,12 +296,12 @@ impl ModelHook {
             filter.insert("_id", doc! { "$gt": after.clone() });
         }
         let sort = compile::raw(&doc! { "_id": 1 })?;
-        scope.find_sorted(&self.namespace(&fan.rows)?, &compile::raw(&filter)?, &sort, limit)
+        scope.find_sorted(&*self.namespace(&fan.rows)?, &compile::raw(&filter)?, &sort, limit)
     }
 
     fn is_pushed(&self, fan: &Fan, author: &RawBson, scope: &dyn HookScope) -> Result<bool> {
         let Some((field, most)) = &fan.threshold else { return Ok(true) };
-        match scope.get(&self.namespace(&fan.authors)?, author.as_raw_bson_ref())? {
+        match scope.get(&*self.namespace(&fan.authors)?, author.as_raw_bson_ref())? {
             Some(author) => Ok(followers(&author, field)? <= *most),
             None => Ok(true),
         }
@@ -311,7 +311,7 @@ impl ModelHook {
         let mut all = children_filter(&fan.to, author, &fan.filter)?;
         all.push(doc! { fan.from.clone(): tree(owner.clone())? }.into());
         let filter = compile::raw(&doc! { "$and": all })?;
-        Ok(!scope.find(&self.namespace(&fan.edges)?, &filter, 1)?.is_empty())
+        Ok(!scope.find(&*self.namespace(&fan.edges)?, &filter, 1)?.is_empty())
     }
 
     /// A row that is there already, whoever its owner follows by now.
@@ -410,7 +410,7 @@ impl ModelHook {
     ) -> Result<bool> {
         if !follows {
             let filter = doc! { "ownerId": tree(owner.clone())?, "authorId": tree(author.clone())? };
-            let rows = scope.find(&self.namespace(&fan.rows)?, &compile::raw(&filter)?, BATCH)?;
+            let rows = scope.find(&*self.namespace(&fan.rows)?, &compile::raw(&filter)?, BATCH)?;
             for row in &rows {
                 if scope.writes_left() < RESERVE {
                     return Ok(true);
@@ -426,7 +426,7 @@ impl ModelHook {
         }
         let filter = compile::raw(&doc! { fan.by.clone(): tree(author.clone())? })?;
         let sort = compile::raw(&doc! { fan.order.clone(): -1, "_id": -1 })?;
-        let mut items = scope.find_sorted(&self.namespace(&fan.items)?, &filter, &sort, fan.cap + 1)?;
+        let mut items = scope.find_sorted(&*self.namespace(&fan.items)?, &filter, &sort, fan.cap + 1)?;
         let beyond = (items.len() > fan.cap).then(|| items.pop()).flatten();
         for item in items {
             if scope.writes_left() < RESERVE {
@@ -493,7 +493,7 @@ impl ModelHook {
         cursor: Option<Bson>,
         scope: &mut dyn HookScope,
     ) -> Result<Option<Bson>> {
-        let stored = scope.get(&self.namespace(&fan.items)?, item.as_raw_bson_ref())?;
+        let stored = scope.get(&*self.namespace(&fan.items)?, item.as_raw_bson_ref())?;
         let image = stored.as_deref();
         let cursor = cursor.as_ref().and_then(Bson::as_document);
         if let Some(rows_after) = cursor.and_then(|cursor| cursor.get("row")) {
@@ -533,7 +533,7 @@ impl ModelHook {
     pub(super) fn repair_inbox(&self, fan: &Fan, target: &Document, scope: &mut dyn HookScope) -> Result<()> {
         let Some(owner) = target.get("owner").map(newest::raw).transpose()? else { return Ok(()) };
         if let Some(item) = target.get("item").map(newest::raw).transpose()? {
-            let stored = scope.get(&self.namespace(&fan.items)?, item.as_raw_bson_ref())?;
+            let stored = scope.get(&*self.namespace(&fan.items)?, item.as_raw_bson_ref())?;
             let author = stored.as_deref().map(|image| id_at(image, &fan.by)).transpose()?.flatten();
             let (follows, pushed) = match &author {
                 Some(author) => (self.follows(fan, &owner, author, scope)?, self.is_pushed(fan, author, scope)?),
@@ -545,7 +545,7 @@ impl ModelHook {
         let owner = tree(owner)?;
         let mut inbox = Inbox::read(self, fan, &owner, scope)?;
         let filter = compile::raw(&doc! { "ownerId": owner.clone() })?;
-        inbox.count = scope.find(&self.namespace(&fan.rows)?, &filter, fan.cap + BATCH)?.len() as i64;
+        inbox.count = scope.find(&*self.namespace(&fan.rows)?, &filter, fan.cap + BATCH)?.len() as i64;
         self.trim(fan, &owner, &mut inbox, scope)?;
         inbox.write(self, scope)
     }
@@ -581,7 +581,7 @@ impl Inbox {
     fn read(hook: &ModelHook, fan: &Fan, owner: &Bson, scope: &dyn HookScope) -> Result<Inbox> {
         let id = fan.inbox_id(owner);
         let key = newest::raw(&id.clone().into())?;
-        let stored = scope.get(&hook.namespace(INBOXES)?, key.as_raw_bson_ref())?;
+        let stored = scope.get(&*hook.namespace(INBOXES)?, key.as_raw_bson_ref())?;
         let state = stored.as_deref().map(document).transpose()?;
         let count = state.as_ref().and_then(|state| state.get_i64("count").ok()).unwrap_or(0);
         let floor = state.as_ref().and_then(|state| state.get_document("floor").ok()).cloned();
