@@ -66,7 +66,7 @@ async fn orders_beside_a_keeper_are_counted_once() {
         shop.housekeeping().await.unwrap();
         // Somebody who knows nothing of the model writes, too.
         let users = store.collection("shop", "users");
-        let name = bson::doc! { "$set": { "username": format!("buyer {round}") } };
+        let name = bson::doc! { "$set": { "username": format!("renamed {round}") } };
         users.update_one(bson::doc! { "_id": "u3" }, name, store::Update::default(), None).await.unwrap();
     }
     let paid = commerce::OrderFilter { buyer: None, status: Some("paid".into()) };
