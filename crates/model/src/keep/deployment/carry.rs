@@ -55,7 +55,12 @@ impl Carrier<'_> {
             effects += match effect {
                 Effect::Spread { spread, .. } => self.in_pages(&Many::Copies(&spread), key).await?,
                 Effect::Referrers { rule, .. } if now.is_none() => self.in_pages(&Many::References(&rule), key).await?,
-                Effect::Fan { fan, what } => self.in_pages(&Many::Inboxes(&fan, &what), key).await?,
+                Effect::Fan { fan, what } => {
+                    match Inboxes::new(self.store, self.database, &fan).concerns_nobody(&what).await? {
+                        true => 0,
+                        false => self.in_pages(&Many::Inboxes(&fan, &what), key).await?,
+                    }
+                }
                 _ => 0,
             };
         }

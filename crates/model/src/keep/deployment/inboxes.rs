@@ -52,6 +52,22 @@ impl<'r> Inboxes<'r> {
         self.store.collection(self.database, name)
     }
 
+    /// Whether nobody has to do with it: an item that is in no inbox and whose author nobody follows. Whoever follows later
+    /// gets the author's items by that.
+    pub(super) async fn concerns_nobody(&self, what: &Fanned) -> Result<bool> {
+        let Fanned::Item { item, was_there, image } = what else { return Ok(false) };
+        if *was_there {
+            let rows = self.collection(&self.fan.rows);
+            if rows.find_one(doc! { "itemId": tree(item.clone())? }, None).await?.is_some() {
+                return Ok(false);
+            }
+        }
+        let Some(image) = image else { return Ok(true) };
+        let Some(author) = value(&Document::try_from(&**image)?, &self.fan.by) else { return Ok(true) };
+        let edge = doc! { "$and": [{ &self.fan.to: author }, Document::try_from(&*self.fan.filter)?] };
+        Ok(self.collection(&self.fan.edges).find_one(edge, None).await?.is_none())
+    }
+
     /// One page of what a change means; where to go on, if there is more, and how many inboxes were looked at.
     pub(super) async fn page(
         &self,
