@@ -3,13 +3,14 @@
 use super::super::bucket::Packing;
 use super::super::effect::{Apart, Change, Effect, Extreme, Fill, Mirror, Newest, Referrers, Spread, Step};
 use super::super::lagging::released;
+use super::super::newest::raw as raw_value;
 use super::super::timeline::{Fan, Fanned};
 use super::super::value::tree;
 use super::super::{Keeper, Kept, compress};
 use super::chunks::Chunks;
 use super::inboxes::Inboxes;
 use super::lease::Lease;
-use super::records::{RECORDS, image, raw, record_id, shares};
+use super::records::{RECORDS, image, raw, record_id, shares, tried};
 use super::sums::Sums;
 use super::{Key, now_ms};
 use crate::language::reference::OnDelete;
@@ -35,30 +36,39 @@ impl Carrier<'_> {
         self.store.collection(self.database, name)
     }
 
-    async fn images(
-        &self,
-        (collection, id): &Key,
-        mut session: Option<&mut Session>,
-    ) -> Result<(Option<RawDocumentBuf>, Option<RawDocumentBuf>)> {
+    async fn images(&self, (collection, id): &Key, mut session: Option<&mut Session>) -> Result<Images> {
         let by_id = doc! { "_id": id.clone() };
         let now = self.collection(collection).find_one(by_id, session.as_deref_mut()).await?;
         let by_record = doc! { "_id": record_id(collection, id) };
         let record = self.collection(RECORDS).find_one(by_record, session).await?;
-        Ok((image(record.as_ref())?, now.as_ref().map(raw).transpose()?))
+        let (before, tried) = (image(record.as_ref())?, tried(record.as_ref())?);
+        Ok(Images { before, now: now.as_ref().map(raw).transpose()?, tried })
     }
 
     /// What may be many is written first, in bounded transactions: copies of a document, and references to one that is gone.
     pub(super) async fn before_record(&self, key: &Key) -> Result<u64> {
-        let (before, now) = self.images(key, None).await?;
+        let Images { before, now, tried } = self.images(key, None).await?;
         let mut effects = 0;
-        for effect in self.keeper.others(&key.0, before.as_deref(), now.as_deref(), false)? {
+        let mut many = self.keeper.others(&key.0, before.as_deref(), now.as_deref(), false)?;
+        for tried in &tried {
+            let again = self.keeper.others(&key.0, Some(tried), now.as_deref(), false)?;
+            many.extend(again.into_iter().filter(|effect| matches!(effect, Effect::Fan { .. })));
+        }
+        if let (None, Some(_), Some(watch)) = (&before, &now, self.keeper.watches.get(&key.0)) {
+            // An author that is seen for the first time may have had too many followers meanwhile.
+            let limited = watch.authors.iter().filter(|fan| fan.threshold.is_some());
+            for fan in limited {
+                many.push(Effect::Fan { fan: fan.clone(), what: Fanned::Author(raw_value(&key.1)?) });
+            }
+        }
+        for effect in many {
             effects += match effect {
                 Effect::Spread { spread, .. } => self.in_pages(&Many::Copies(&spread), key).await?,
                 Effect::Referrers { rule, .. } if now.is_none() => self.in_pages(&Many::References(&rule), key).await?,
                 Effect::Fan { fan, what } => {
                     match Inboxes::new(self.store, self.database, &fan).concerns_nobody(&what).await? {
                         true => 0,
-                        false => self.in_pages(&Many::Inboxes(&fan, &what), key).await?,
+                        false => self.in_pages(&Many::Inboxes(&fan, &what, now.as_ref()), key).await?,
                     }
                 }
                 _ => 0,
@@ -69,13 +79,13 @@ impl Carrier<'_> {
 
     /// Accounts for a document within a writer's transaction, unless too many others follow from it.
     pub(super) async fn account(&self, key: &Key, sums: &mut Sums, session: &mut Session) -> Result<u64> {
-        let (before, now) = self.images(key, Some(&mut *session)).await?;
+        let Images { before, now, .. } = self.images(key, Some(&mut *session)).await?;
         let mut changed = 0;
         for effect in self.keeper.others(&key.0, before.as_deref(), now.as_deref(), false)? {
             let many = match &effect {
                 Effect::Spread { spread, .. } => Many::Copies(spread),
                 Effect::Referrers { rule, .. } if now.is_none() => Many::References(rule),
-                Effect::Fan { fan, what } => Many::Inboxes(fan, what),
+                Effect::Fan { fan, what } => Many::Inboxes(fan, what, None),
                 _ => continue,
             };
             let mut last = None;
@@ -126,7 +136,7 @@ impl Carrier<'_> {
 
     async fn document(&self, key: &Key, sums: &mut Sums, session: &mut Session) -> Result<u64> {
         let (collection, id) = key;
-        let (before, now) = self.images(key, Some(&mut *session)).await?;
+        let Images { before, now, tried } = self.images(key, Some(&mut *session)).await?;
         let mut count = 0;
         if let Some(now) = &now {
             let document = Document::try_from(&**now)?;
@@ -150,7 +160,7 @@ impl Carrier<'_> {
             }
         }
         let effects = self.keeper.others(collection, before.as_deref(), now.as_deref(), false)?;
-        if before.is_some() && now.is_some() && effects.is_empty() {
+        if before.is_some() && now.is_some() && effects.is_empty() && tried.is_empty() {
             return Ok(count);
         }
         for effect in effects {
@@ -435,10 +445,28 @@ impl Carrier<'_> {
         match many {
             Many::Copies(spread) => self.spread_page(spread, collection, id, after, session).await,
             Many::References(rule) => self.references_page(rule, collection, id, after, session).await,
-            Many::Inboxes(fan, what) => {
+            Many::Inboxes(fan, what, image) => {
+                if let (None, Some(image)) = (&after, image) {
+                    self.note_tried(collection, id, image, session).await?;
+                }
                 Inboxes::new(self.store, self.database, fan).page(what, after, Some(session)).await
             }
         }
+    }
+
+    /// Remembers with the first page what was fanned out: if the record is never reached and the document changes or goes
+    /// meanwhile, it is taken back from this.
+    async fn note_tried(
+        &self,
+        collection: &str,
+        id: &Bson,
+        image: &RawDocumentBuf,
+        session: &mut Session,
+    ) -> Result<()> {
+        let by_id = doc! { "_id": record_id(collection, id) };
+        let note = doc! { "$addToSet": { "tried": Document::try_from(&**image)? } };
+        let upsert = Update { upsert: true, ..Update::default() };
+        self.collection(RECORDS).update_one(by_id, note, upsert, Some(session)).await.map(|_| ())
     }
 
     /// One page of holders, by `_id`; the last one's, if there may be more.
@@ -521,8 +549,17 @@ pub(super) enum Many<'e> {
     Copies(&'e Spread),
     /// References to it, when it is gone.
     References(&'e Referrers),
-    /// Inboxes that it comes into or leaves.
-    Inboxes(&'e Fan, &'e Fanned),
+    /// Inboxes that it comes into or leaves, with the image that is noted as tried.
+    Inboxes(&'e Fan, &'e Fanned, Option<&'e RawDocumentBuf>),
+}
+
+/// A document as it is, and what is known of it.
+struct Images {
+    /// What was accounted for.
+    before: Option<RawDocumentBuf>,
+    now: Option<RawDocumentBuf>,
+    /// What was fanned out, perhaps in part, and not accounted for.
+    tried: Vec<RawDocumentBuf>,
 }
 
 fn put(set: &mut Document, unset: &mut Document, field: &str, value: Option<Bson>) {

@@ -52,18 +52,24 @@ impl<'r> Inboxes<'r> {
         self.store.collection(self.database, name)
     }
 
-    /// Whether nobody has to do with it: an item that is in no inbox and whose author nobody follows. Whoever follows later
-    /// gets the author's items by that.
+    /// Whether nobody has to do with it: an author whom nobody follows, or such an author's item that is in no inbox.
+    /// Whoever follows later gets the author's items by that.
     pub(super) async fn concerns_nobody(&self, what: &Fanned) -> Result<bool> {
-        let Fanned::Item { item, was_there, image } = what else { return Ok(false) };
-        if *was_there {
-            let rows = self.collection(&self.fan.rows);
-            if rows.find_one(doc! { "itemId": tree(item.clone())? }, None).await?.is_some() {
-                return Ok(false);
+        let author = match what {
+            Fanned::Pair { .. } => return Ok(false),
+            Fanned::Author(author) => Some(tree(author.clone())?),
+            Fanned::Item { item, was_there, image } => {
+                if *was_there {
+                    let rows = self.collection(&self.fan.rows);
+                    if rows.find_one(doc! { "itemId": tree(item.clone())? }, None).await?.is_some() {
+                        return Ok(false);
+                    }
+                }
+                let image = image.as_deref().map(Document::try_from).transpose()?;
+                image.and_then(|image| value(&image, &self.fan.by))
             }
-        }
-        let Some(image) = image else { return Ok(true) };
-        let Some(author) = value(&Document::try_from(&**image)?, &self.fan.by) else { return Ok(true) };
+        };
+        let Some(author) = author else { return Ok(true) };
         let edge = doc! { "$and": [{ &self.fan.to: author }, Document::try_from(&*self.fan.filter)?] };
         Ok(self.collection(&self.fan.edges).find_one(edge, None).await?.is_none())
     }

@@ -7,7 +7,8 @@ use bson::{Bson, Document, RawBson, RawDocumentBuf, doc};
 use engine::document::Number;
 use store::{Index, Result, Store};
 
-/// The collection, in each database, with the records: `{_id: {c: collection, id}, image, shares: [{k, p, v}]}`.
+/// The collection, in each database, with the records: `{_id: {c: collection, id}, image, shares: [{k, p, v}]}`,
+/// and `tried` while inboxes are being filled.
 pub const RECORDS: &str = "sheaf.records";
 
 /// The collection, in each database, with the lease and the resume token.
@@ -28,6 +29,12 @@ pub(super) fn raw(document: &Document) -> Result<RawDocumentBuf> {
 
 pub(super) fn image(record: Option<&Document>) -> Result<Option<RawDocumentBuf>> {
     record.and_then(|record| record.get_document("image").ok()).map(raw).transpose()
+}
+
+/// The images that were fanned out and not accounted for.
+pub(super) fn tried(record: Option<&Document>) -> Result<Vec<RawDocumentBuf>> {
+    let Some(tried) = record.and_then(|record| record.get_array("tried").ok()) else { return Ok(Vec::new()) };
+    tried.iter().filter_map(Bson::as_document).map(raw).collect()
 }
 
 /// A number as BSON; whole ones in 64 bits, so that adding to them never overflows 32.
