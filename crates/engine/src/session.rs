@@ -49,6 +49,8 @@ pub(crate) struct SessionState {
     number: i64,
     transaction: Phase,
     last_use: Instant,
+    /// Whether it was ended: an operation that has found it before must begin nothing that nobody would end.
+    ended: bool,
 }
 
 enum Phase {
@@ -91,7 +93,7 @@ impl Sessions {
         if states.len() >= MAX_SESSIONS && !states.contains_key(&id) {
             return Err(Error::new(Code(261), format!("there are more than {MAX_SESSIONS} sessions; end some")));
         }
-        let fresh = || SessionState { number: -1, transaction: Phase::None, last_use: Instant::now() };
+        let fresh = || SessionState { number: -1, transaction: Phase::None, last_use: Instant::now(), ended: false };
         Ok(states.entry(id).or_insert_with(|| Arc::new(Mutex::new(fresh()))).clone())
     }
 
@@ -124,6 +126,9 @@ impl SessionState {
             Error::new(Code::INVALID_OPTIONS, "a transaction's operation needs txnNumber beside autocommit: false")
         })?;
         self.last_use = Instant::now();
+        if self.ended {
+            return Err(no_transaction(number));
+        }
         if number < self.number {
             return Err(too_old(number, self.number));
         }
@@ -355,7 +360,9 @@ impl Inner {
         for id in ids {
             let state = self.sessions.states.lock().remove(id);
             if let Some(state) = state {
-                state.lock().abort(self);
+                let mut state = state.lock();
+                state.ended = true;
+                state.abort(self);
             }
         }
     }
@@ -369,6 +376,7 @@ impl Inner {
                 state.abort(self);
             }
             if state.last_use.elapsed() >= SESSION_TIMEOUT {
+                state.ended = true;
                 self.sessions.states.lock().remove(&id);
             }
         }
@@ -488,4 +496,32 @@ fn labelled(error: Error) -> Error {
         return error.with_label("TransientTransactionError");
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::{Engine, Options};
+
+    #[test]
+    fn an_operation_that_found_its_session_before_it_was_killed_begins_no_transaction_in_it() {
+        let engine = Engine::in_memory(Options::system()).unwrap();
+        let inner = &engine.inner;
+        let session = SessionContext {
+            id: [7; 16],
+            user: [0; 32],
+            txn_number: Some(1),
+            in_transaction: true,
+            start_transaction: true,
+            begun: Arc::default(),
+        };
+        let found = inner.sessions.get(session.id).unwrap();
+        inner.end_sessions(&[session.id]);
+        let error = found.lock().transaction(inner, &session).err().expect("the session is over");
+        assert_eq!(error.code, Code::NO_SUCH_TRANSACTION);
+        assert!(
+            inner.sessions.get(session.id).unwrap().lock().transaction(inner, &session).is_ok(),
+            "another one begins"
+        );
+    }
 }
