@@ -10,7 +10,7 @@ use model::audit::Auditor;
 use model::keep::Keeper;
 use model::keep::deployment::Deployment;
 use model::problem::Sources;
-use social::{Blog, Keeping, MODEL, Network, NewArticle, ProfileChange, Settings};
+use social::{Blog, By, Keeping, MODEL, Network, NewArticle, ProfileChange, Settings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::Store;
@@ -107,10 +107,10 @@ async fn a_blog_beside_a_keeper_is_counted_once() {
         let new =
             NewArticle { title: "t".into(), slug: format!("s{number}"), body: "b".into(), ..NewArticle::default() };
         let article = blog.write(author, &new).await.unwrap();
-        blog.publish(article).await.unwrap();
+        blog.publish(author, article).await.unwrap();
         let first = blog.comment(article, "Bob", "first").await.unwrap();
         blog.comment(article, "Cyd", "second").await.unwrap();
-        blog.hide_comment(first).await.unwrap();
+        blog.hide_comment(By::Moderator, first).await.unwrap();
     }
     blog.rename_author(author, "Ada Lovelace").await.unwrap();
     // At once, before the keeper has seen anything.

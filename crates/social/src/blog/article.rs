@@ -8,7 +8,7 @@ use crate::once::OnceKey;
 use crate::read;
 use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
-use store::{Find, FindOneAndUpdate, Session, Update};
+use store::{Find, FindOneAndUpdate, Session};
 
 /// The longest title, in characters.
 pub const MAX_TITLE: usize = 200;
