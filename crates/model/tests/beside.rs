@@ -77,9 +77,6 @@ async fn audited(store: &Store, repair: bool) -> Vec<(String, u64)> {
     auditor.options.repair = repair;
     let found = auditor.run().await.expect("is audited");
     assert!(found.iter().all(|one| one.skipped.is_none()), "{found:?}");
-    for one in found.iter().filter(|one| one.drifted > 0) {
-        eprintln!("{one:?}");
-    }
     found.into_iter().filter(|one| one.drifted > 0).map(|one| (one.declaration, one.drifted)).collect()
 }
 
