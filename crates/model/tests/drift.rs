@@ -451,6 +451,7 @@ fn killed_round(folder: &Path, round: u64, writes: u64) -> u64 {
 }
 
 /// What the child does: it serves the folder and writes through the driver until it is killed.
+#[allow(clippy::print_stdout, reason = "the process that kills it reads how far it is")]
 async fn child(folder: &Path, round: u64, writes: u64) {
     let (engine, models) = active::open(folder, Options::system()).expect("the folder opens");
     let listen = vec![Listen::Tcp { host: "127.0.0.1".to_owned(), port: 0 }];
