@@ -514,6 +514,7 @@ mod tests {
             in_transaction: true,
             start_transaction: true,
             begun: Arc::default(),
+            ahead: false,
         };
         let found = inner.sessions.get(session.id).unwrap();
         inner.end_sessions(&[session.id]);
