@@ -12,7 +12,7 @@ pub(crate) async fn run(folder: &Path, most: usize) -> Outcome<()> {
     let (store, network) = network(folder, settings()).await?;
     let (ada, bob) = (network.add_user("ada").await?, network.add_user("bob").await?);
     println!(
-        "| messages | send p50 | p99 | last 50 p50 | p99 | bytes on disk a message, log and all |\n|---|---|---|---|---|---|"
+        "| messages | send p50 | p99 | processor | last 50 p50 | p99 | processor | bytes on disk a message, log and all |\n|---|---|---|---|---|---|---|---|"
     );
     let mut there = 0;
     for wanted in [0, 100_000, 1_000_000, most] {
@@ -64,6 +64,6 @@ async fn row(folder: &Path, network: &Network, (ada, bob): (Id, Id), talks: &[Id
     })
     .await?;
     let each = if there == 0 { 0 } else { size(folder) / there as u64 };
-    println!("| {there} | {:.1?} | {:.1?} | {:.1?} | {:.1?} | {each} |", send.0, send.1, read.0, read.1);
+    println!("| {there} | {send} | {read} | {each} |");
     Ok(())
 }

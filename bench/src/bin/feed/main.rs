@@ -23,6 +23,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use store::Store;
 
+/// The same as the server's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// What goes over the wire, or into the store, at once.
@@ -100,20 +104,36 @@ async fn fill(store: &Store, collection: &str, documents: impl Iterator<Item = D
     Ok(collection.insert_many(batch, None).await?)
 }
 
-/// Times calls: the middle one and the one of a hundred that is the slowest.
-async fn percentiles(
-    warm: usize,
-    times: usize,
-    mut call: impl AsyncFnMut(usize) -> Outcome<()>,
-) -> Outcome<(Duration, Duration)> {
-    let mut taken = Vec::new();
+/// What a call took.
+struct Taken {
+    /// The middle one.
+    p50: Duration,
+    /// The one of a hundred that is the slowest.
+    p99: Duration,
+    /// This process's processor time, a mean: what is left on a busy machine to compare by.
+    cpu: Duration,
+}
+
+impl std::fmt::Display for Taken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.2?} | {:.2?} | {:.2?}", self.p50, self.p99, self.cpu)
+    }
+}
+
+/// Times calls.
+async fn percentiles(warm: usize, times: usize, mut call: impl AsyncFnMut(usize) -> Outcome<()>) -> Outcome<Taken> {
+    let (mut taken, mut cpu) = (Vec::new(), sheafdb_bench::cpu_fine());
     for turn in 0..warm + times {
+        if turn == warm {
+            cpu = sheafdb_bench::cpu_fine();
+        }
         let begun = Instant::now();
         call(turn).await?;
         if turn >= warm {
             taken.push(begun.elapsed());
         }
     }
+    let cpu = sheafdb_bench::cpu_fine().saturating_sub(cpu) / times as u32;
     taken.sort_unstable();
-    Ok((taken[times / 2], taken[times * 99 / 100]))
+    Ok(Taken { p50: taken[times / 2], p99: taken[times * 99 / 100], cpu })
 }
