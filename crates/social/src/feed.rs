@@ -81,9 +81,7 @@ impl Network {
     }
 
     async fn followees(&self, filter: Document) -> Result<Vec<Id>> {
-        let page = Find { projection: Some(doc! { "_id": 0, "followeeId": 1 }), ..Find::default() };
-        let edges = self.collection(FOLLOWS).find(filter, page, None).await?;
-        Ok(edges.iter().map(|edge| read::id(edge, "followeeId")).collect())
+        self.ids(FOLLOWS, filter, "followeeId").await
     }
 
     /// The next posts of a reading, newest first, and whether there may be more.
@@ -162,7 +160,8 @@ impl Network {
         if !bounds.is_empty() {
             filter.insert("_id", bounds);
         }
-        let page = Find { sort: Some(doc! { "_id": -1 }), limit: limit as i64, ..Find::default() };
+        let sort = Some(doc! { "_id": -1 });
+        let page = Find { sort, projection: Some(unshown()), limit: limit as i64, ..Find::default() };
         Ok(self.collection(POSTS).find(filter, page, None).await?)
     }
 
@@ -171,7 +170,7 @@ impl Network {
         let missing: Vec<_> = found.iter().filter(|(_, post)| post.is_none()).map(|(id, _)| *id).collect();
         let mut posts: BTreeMap<Id, Document> = found.into_iter().filter_map(|(id, post)| Some((id, post?))).collect();
         if !missing.is_empty() {
-            let page = Find::default();
+            let page = Find { projection: Some(unshown()), ..Find::default() };
             let read = self.collection(POSTS).find(doc! { "_id": { "$in": missing } }, page, None).await?;
             posts.extend(read.into_iter().map(|post| (read::id(&post, "_id"), post)));
         }
@@ -192,6 +191,11 @@ impl Network {
         };
         Ok(posts.into_values().rev().filter(shown).collect())
     }
+}
+
+/// What a feed leaves out of posts.
+fn unshown() -> Document {
+    doc! { "history": 0, "latestComments": 0 }
 }
 
 /// The id that follows an id.

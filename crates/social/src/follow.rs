@@ -19,7 +19,7 @@ use crate::user::Card;
 use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
-use store::{Find, FindOneAndUpdate};
+use store::FindOneAndUpdate;
 
 /// The most users that one question about a page may name.
 pub const MAX_ASKED: usize = 500;
@@ -180,9 +180,7 @@ impl Network {
         if collection == FOLLOWS {
             filter.insert("status", "active");
         }
-        let page = Find { projection: Some(doc! { "_id": 0, other: 1 }), ..Find::default() };
-        let edges = self.collection(collection).find(filter, page, None).await?;
-        Ok(edges.iter().map(|edge| read::id(edge, other)).collect())
+        Ok(self.ids(collection, filter, other).await?.into_iter().collect())
     }
 
     /// What some users are to a user, for a page of them.

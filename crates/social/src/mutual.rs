@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use store::Find;
 
+/// How many entries of a list can be read for what it costs to look one up.
+const LOOKUP_COST: i64 = 4;
+
 /// The ids that are compared at once.
 const BATCH: usize = 500;
 
@@ -51,16 +54,18 @@ pub struct Suggestion {
 }
 
 impl Network {
-    /// Who is in a circle of both users: the shorter list is walked, the longer one only looked up in.
+    /// Who is in a circle of both users: the shorter list is walked. The longer one is only looked up in, if it is so much
+    /// longer that this is cheaper than to read it, too.
     ///
     /// # Errors
     /// A store that fails.
     pub async fn mutual(&self, circle: Circle, one: Id, other: Id) -> Result<Vec<Id>> {
-        let (short, long) = if self.circle_size(circle, one).await? <= self.circle_size(circle, other).await? {
-            (one, other)
-        } else {
-            (other, one)
-        };
+        let sizes = (self.circle_size(circle, one).await?, self.circle_size(circle, other).await?);
+        let (short, long) = if sizes.0 <= sizes.1 { (one, other) } else { (other, one) };
+        if sizes.0.max(sizes.1) <= sizes.0.min(sizes.1).saturating_mul(LOOKUP_COST) {
+            let both: HashSet<Id> = self.circle(circle, long).await?.into_iter().collect();
+            return Ok(self.circle(circle, short).await?.into_iter().filter(|id| both.contains(id)).collect());
+        }
         let (collection, own, end) = circle.ends();
         let mut found = Vec::new();
         for ids in self.circle(circle, short).await?.chunks(BATCH) {
@@ -81,7 +86,7 @@ impl Network {
         let own: HashSet<Id> = self.circle(circle, user).await?.into_iter().collect();
         let mut counts = HashMap::new();
         for other in others {
-            let count = if self.circle_size(circle, *other).await? > own.len() as i64 * 4 {
+            let count = if self.circle_size(circle, *other).await? > own.len() as i64 * LOOKUP_COST {
                 self.mutual(circle, user, *other).await?.len()
             } else {
                 self.circle(circle, *other).await?.iter().filter(|id| own.contains(id)).count()
@@ -109,9 +114,7 @@ impl Network {
         if circle == Circle::Following {
             filter.insert("status", "active");
         }
-        let page = Find { projection: Some(doc! { "_id": 0, end: 1 }), ..Find::default() };
-        let edges = self.collection(collection).find(filter, page, None).await?;
-        Ok(edges.iter().map(|edge| read::id(edge, end)).collect())
+        self.ids(collection, filter, end).await
     }
 
     /// Friends of friends who are no friends yet, those with the most common friends first. Only the newest friends are

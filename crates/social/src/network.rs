@@ -256,6 +256,16 @@ impl Network {
         })
     }
 
+    /// One field's ids of all documents by a filter: where there may be a hundred thousand, they are not made documents of.
+    pub(crate) async fn ids(&self, collection: &str, filter: Document, field: &str) -> Result<Vec<Id>> {
+        let page = Find { projection: Some(doc! { "_id": 0, field: 1 }), ..Find::default() };
+        let (mut found, mut ids) = (self.collection(collection).stream(filter, page, None).await?, Vec::new());
+        while let Some(document) = found.next_raw(None).await? {
+            ids.extend(document.get_object_id(field).map(Id::from));
+        }
+        Ok(ids)
+    }
+
     /// Documents by a filter, newest id first, after a cursor.
     pub(crate) async fn newest_first(
         &self,

@@ -4,7 +4,7 @@ use crate::cluster::as_cluster;
 use crate::embedded::EmbeddedCursor;
 use crate::error::{Error, Result};
 use crate::session::Session;
-use bson::{Document, RawDocumentBuf};
+use bson::{Document, RawDocument, RawDocumentBuf};
 
 /// The results of a find, an aggregation or a listing, fetched batch by batch. Dropping it closes it.
 pub struct Cursor {
@@ -23,6 +23,11 @@ impl Cursor {
     /// # Errors
     /// A lost cursor, a failing storage or connection.
     pub async fn next(&mut self, session: Option<&mut Session>) -> Result<Option<Document>> {
+        if let CursorKind::Embedded(cursor) = &mut self.kind {
+            // The bytes are the engine's: what is read from them need not be copied first.
+            let bytes = cursor.next_bytes()?;
+            return Ok(bytes.map(|bytes| Document::try_from(RawDocument::from_bytes(&bytes)?)).transpose()?);
+        }
         match self.next_raw(session).await? {
             Some(raw) => Ok(Some(Document::try_from(&*raw)?)),
             None => Ok(None),

@@ -33,9 +33,13 @@ impl EmbeddedCursor {
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<RawDocumentBuf>> {
+        Ok(self.next_bytes()?.map(|bytes| RawDocumentBuf::from_bytes(Vec::from(bytes))).transpose()?)
+    }
+
+    pub(crate) fn next_bytes(&mut self) -> Result<Option<Bytes>> {
         loop {
             if let Some(bytes) = self.documents.next() {
-                return Ok(Some(RawDocumentBuf::from_bytes(Vec::from(bytes))?));
+                return Ok(Some(bytes));
             }
             if self.cursor == 0 {
                 return Ok(None);
