@@ -111,12 +111,15 @@ async fn who_comes_back_is_told_what_was_missed_and_nothing_twice() {
 async fn who_missed_too_much_is_told_so() {
     for &keeping in KEEPINGS {
         let network = network(Settings::new(keeping)).await;
-        let [ada, bob] = users(&network, ["ada", "bob"]).await;
-        let talk = network.talk_to(ada, bob).await.unwrap();
+        let [ada, bob, eve] = users(&network, ["ada", "bob", "eve"]).await;
+        let talk = network.begin_group(ada, "us", &[bob, eve]).await.unwrap();
+        // Who hears each message knows that it was told to the slow one, too.
+        let mut quick = network.updates(eve, None).await.unwrap();
         let mut slow = network.updates(bob, None).await.unwrap();
         let begun = place(&mut slow).await;
-        for number in 0..WAITING_UPDATES + 5 {
+        for number in 1..=WAITING_UPDATES as i64 + 5 {
             network.send(ada, talk, &number.to_string()).await.unwrap();
+            assert_eq!(next_change(&mut quick).await, Change::Message { conversation: talk, number });
         }
         let mut back = network.updates(bob, Some(&begun)).await.unwrap();
         assert_eq!(next_change(&mut back).await, Change::Missed);
