@@ -7,7 +7,8 @@
 use crate::error::Result;
 use crate::id::{Id, Page, PageRequest, Time};
 use crate::inbox::{AUTHORS_PER_QUERY, highest, key, lowest};
-use crate::network::{FOLLOWS, INBOXES, Network, POSTS};
+use crate::listed::Listed;
+use crate::network::{FOLLOWS, INBOXES, Network};
 use crate::post::{Post, Visibility};
 use crate::read;
 use bson::{Document, doc};
@@ -49,7 +50,7 @@ impl Network {
         loop {
             let (found, more) = self.window(&mut reading, window).await?;
             let shown = self.shown(reader, found).await?;
-            posts.extend(shown.iter().map(|post| self.show(post)));
+            posts.extend(shown.into_iter().map(|post| post.shown(self.settings.author_names)));
             if posts.len() > size || !more {
                 return Ok(Page::cut(posts, size, |post| post.id.to_string()));
             }
@@ -85,13 +86,13 @@ impl Network {
     }
 
     /// The next posts of a reading, newest first, and whether there may be more.
-    async fn window(&self, reading: &mut Reading, limit: usize) -> Result<(BTreeMap<Id, Option<Document>>, bool)> {
+    async fn window(&self, reading: &mut Reading, limit: usize) -> Result<(BTreeMap<Id, Option<Listed>>, bool)> {
         if let (false, Some(floor), Some(before)) = (reading.below, reading.floor, reading.before)
             && before <= floor
         {
             self.pass_floor(reading).await?;
         }
-        let mut found: BTreeMap<Id, Option<Document>> = BTreeMap::new();
+        let mut found: BTreeMap<Id, Option<Listed>> = BTreeMap::new();
         // Below the last post of a source that has more, the window doesn't know everything.
         let mut horizon: Option<Id> = None;
         if !reading.below {
@@ -104,10 +105,10 @@ impl Network {
         for authors in reading.authors.chunks(AUTHORS_PER_QUERY) {
             let posts = self.posts_before(reading, authors, limit).await?;
             if posts.len() == limit {
-                let last = posts.last().map(|post| read::id(post, "_id"));
+                let last = posts.last().map(Listed::id);
                 horizon = horizon.max(last);
             }
-            found.extend(posts.into_iter().map(|post| (read::id(&post, "_id"), Some(post))));
+            found.extend(posts.into_iter().map(|post| (post.id(), Some(post))));
         }
         if let Some(horizon) = horizon {
             found = found.split_off(&horizon);
@@ -143,12 +144,15 @@ impl Network {
             limit: limit as i64,
             ..Find::default()
         };
-        let entries = self.collection(INBOXES).find(filter, page, None).await?;
-        Ok(entries.iter().filter_map(|entry| Some(read::id(entry.get_document("_id").ok()?, "p"))).collect())
+        let (mut found, mut entries) = (self.collection(INBOXES).stream(filter, page, None).await?, Vec::new());
+        while let Some(entry) = found.next_raw(None).await? {
+            entries.extend(entry.get_document("_id").and_then(|id| id.get_object_id("p")).map(Id::from));
+        }
+        Ok(entries)
     }
 
     /// The next posts of some authors.
-    async fn posts_before(&self, reading: &Reading, authors: &[Id], limit: usize) -> Result<Vec<Document>> {
+    async fn posts_before(&self, reading: &Reading, authors: &[Id], limit: usize) -> Result<Vec<Listed>> {
         let mut bounds = Document::new();
         if let Some(before) = reading.before {
             bounds.insert("$lt", before);
@@ -160,42 +164,34 @@ impl Network {
         if !bounds.is_empty() {
             filter.insert("_id", bounds);
         }
-        let sort = Some(doc! { "_id": -1 });
-        let page = Find { sort, projection: Some(unshown()), limit: limit as i64, ..Find::default() };
-        Ok(self.collection(POSTS).find(filter, page, None).await?)
+        self.listed(filter, Some(doc! { "_id": -1 }), limit).await
     }
 
     /// The posts of a window that the reader may see, newest first.
-    async fn shown(&self, reader: Id, found: BTreeMap<Id, Option<Document>>) -> Result<Vec<Document>> {
+    async fn shown(&self, reader: Id, found: BTreeMap<Id, Option<Listed>>) -> Result<Vec<Listed>> {
         let missing: Vec<_> = found.iter().filter(|(_, post)| post.is_none()).map(|(id, _)| *id).collect();
-        let mut posts: BTreeMap<Id, Document> = found.into_iter().filter_map(|(id, post)| Some((id, post?))).collect();
+        let mut posts: BTreeMap<Id, Listed> = found.into_iter().filter_map(|(id, post)| Some((id, post?))).collect();
         if !missing.is_empty() {
-            let page = Find { projection: Some(unshown()), ..Find::default() };
-            let read = self.collection(POSTS).find(doc! { "_id": { "$in": missing } }, page, None).await?;
-            posts.extend(read.into_iter().map(|post| (read::id(&post, "_id"), post)));
+            let read = self.listed(doc! { "_id": { "$in": missing } }, None, 0).await?;
+            posts.extend(read.into_iter().map(|post| (post.id(), post)));
         }
-        let authors: HashSet<_> = posts.values().map(|post| read::id(post, "authorId")).collect();
+        let authors: HashSet<_> = posts.values().map(Listed::author).collect();
         let (mut followed, mut muted, mut friends) = (HashSet::new(), HashSet::new(), HashSet::new());
         for authors in authors.into_iter().collect::<Vec<_>>().chunks(AUTHORS_PER_QUERY) {
             followed.extend(self.follows_of(reader, authors).await?);
             muted.extend(self.muted_of(reader, authors).await?);
         }
-        let to_friends = |post: &&Document| Visibility::of(post) == Visibility::Friends;
-        let authors: HashSet<_> = posts.values().filter(to_friends).map(|post| read::id(post, "authorId")).collect();
+        let to_friends = |post: &&Listed| post.visibility() == Visibility::Friends;
+        let authors: HashSet<_> = posts.values().filter(to_friends).map(Listed::author).collect();
         for authors in authors.into_iter().collect::<Vec<_>>().chunks(AUTHORS_PER_QUERY) {
             friends.extend(self.friends_of(reader, authors).await?);
         }
-        let shown = |post: &Document| {
-            let author = read::id(post, "authorId");
-            followed.contains(&author) && !muted.contains(&author) && Network::shown_to_follower(post, &friends)
+        let shown = |post: &Listed| {
+            let author = post.author();
+            followed.contains(&author) && !muted.contains(&author) && post.is_shown_to_follower(&friends)
         };
         Ok(posts.into_values().rev().filter(shown).collect())
     }
-}
-
-/// What a feed leaves out of posts.
-fn unshown() -> Document {
-    doc! { "history": 0, "latestComments": 0 }
 }
 
 /// The id that follows an id.

@@ -29,7 +29,7 @@
 //! | posts | `post` |
 //! | inboxes: joining, bounds | `inbox` |
 //! | posts on their way to their readers | `fanout` |
-//! | the feed | `feed` |
+//! | the feed, posts in lists | `feed`, `listed` |
 //! | conversations and messages | `chat` |
 //! | files | `files` |
 //! | doing a thing once | `once` |
@@ -55,6 +55,7 @@ mod friend;
 mod id;
 mod inbox;
 mod like;
+mod listed;
 mod metrics;
 mod moderation;
 mod mutual;

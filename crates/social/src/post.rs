@@ -19,7 +19,6 @@ use crate::settings::AuthorNames;
 use crate::user::Card;
 use bson::{Document, doc};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
 use store::{FindOneAndUpdate, Session, Update};
 
 /// The longest post, in characters.
@@ -253,8 +252,11 @@ impl Network {
             let names: Vec<_> = circles.into_iter().map(Visibility::name).collect();
             filter.insert("visibility", doc! { "$in": names });
         }
-        let posts = self.newest_first(POSTS, filter, page.after_id()?, page.size() + 1).await?;
-        let posts = posts.iter().map(|post| self.show(post)).collect();
+        if let Some(after) = page.after_id()? {
+            filter.insert("_id", doc! { "$lt": after });
+        }
+        let posts = self.listed(filter, Some(doc! { "_id": -1 }), page.size() + 1).await?;
+        let posts = posts.into_iter().map(|post| post.shown(self.settings.author_names)).collect();
         Ok(Page::cut(posts, page.size(), |post: &Post| post.id.to_string()))
     }
 
@@ -368,15 +370,5 @@ impl Network {
             })
         })
         .await
-    }
-
-    /// Which posts of a page a user may see, given which authors are friends: only those who follow ask this.
-    pub(crate) fn shown_to_follower(post: &Document, friends: &HashSet<Id>) -> bool {
-        post.get_str("status").is_ok_and(|status| status == "published")
-            && match Visibility::of(post) {
-                Visibility::Public | Visibility::Followers => true,
-                Visibility::Friends => friends.contains(&read::id(post, "authorId")),
-                Visibility::Private => false,
-            }
     }
 }
