@@ -1,16 +1,16 @@
 //! What a post and a page of the feed cost by followers and followees, and what each assignment makes of a small network.
 
 use crate::reads::post as written;
-use crate::{Outcome, edge, fill, network, percentiles, settings, user};
+use crate::{Outcome, edge, fill, network, percentiles, settings, settled, user};
 use bson::oid::ObjectId;
 use social::{Assignment, Id, Network, NewPost, PageRequest, Settings};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A small network: everybody follows every star, and so many of the others.
-const READERS: usize = 1_000;
+const READERS: usize = 500;
 const STARS: usize = 10;
-const OTHERS: usize = 500;
+const OTHERS: usize = 250;
 const OTHERS_FOLLOWED: usize = 90;
 
 pub(crate) async fn run(folder: &Path) -> Outcome<()> {
@@ -103,6 +103,7 @@ async fn whole(folder: &Path, assignment: Assignment) -> Outcome<()> {
     }
     let all: Vec<_> = stars.iter().chain(&others).copied().collect();
     fill(&store, "posts", (0..all.len() * 10).map(|at| written(ObjectId::new(), all[at % all.len()]))).await?;
+    let (store, network) = settled(folder, (store, network)).await?;
     let of = |ids: &[ObjectId]| ids.iter().map(|id| Id::from(*id)).collect::<Vec<_>>();
     let (stars, others, readers) = (of(&stars), of(&others), of(&readers));
     // Everybody looks once, so that the inbox has whom it is to have, with the posts that are there.

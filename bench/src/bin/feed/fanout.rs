@@ -58,7 +58,7 @@ fn row(what: &str, entries: usize, took: Duration, log: Option<u64>, disk: u64, 
 /// The whole way: a post, its place in the queue, the followers read in batches, an entry for each, the trimming.
 async fn whole(folder: &Path, followers: usize, posts: usize, workers: usize) -> Outcome<()> {
     let settings = Settings { assignment: Assignment::PushAll, ..settings() };
-    let (store, network) = network(folder, settings.clone()).await?;
+    let (store, network) = network(folder, settings).await?;
     let mut authors = Vec::new();
     for author in 0..workers {
         let id = network.add_user(&format!("author {author}")).await?;
@@ -66,10 +66,7 @@ async fn whole(folder: &Path, followers: usize, posts: usize, workers: usize) ->
         fill(&store, "follows", edges).await?;
         authors.push(id);
     }
-    // Opened again, so that the followers are folded before anything is weighed.
-    store.engine().ok_or("an embedded store")?.clone().close()?;
-    drop((store, network));
-    let (store, network) = crate::network(folder, settings).await?;
+    let (store, network) = crate::settled(folder, (store, network)).await?;
     let before = Before::new(&store, folder);
     let mut pushed = 0;
     for post in 0..posts {

@@ -77,6 +77,14 @@ async fn network(folder: &Path, settings: Settings) -> Outcome<(Store, Network)>
     Ok((store, network))
 }
 
+/// Closed and opened again, so that all that was filled in is folded before anything is measured.
+async fn settled(folder: &Path, (store, network): (Store, Network)) -> Outcome<(Store, Network)> {
+    let settings = network.settings().clone();
+    store.engine().ok_or("an embedded store")?.clone().close()?;
+    drop((store, network));
+    self::network(folder, settings).await
+}
+
 fn settings() -> Settings {
     Settings::new(Keeping::Model)
 }

@@ -1,6 +1,6 @@
 //! Common follows of two users, and how many one has in common with each of a page of users.
 
-use crate::{Outcome, edge, fill, network, percentiles, settings};
+use crate::{Outcome, edge, fill, network, percentiles, settings, settled};
 use bson::oid::ObjectId;
 use social::{Circle, Id};
 use std::path::Path;
@@ -30,6 +30,7 @@ pub(crate) async fn run(folder: &Path, many: usize) -> Outcome<()> {
             .await?;
         page.push(id);
     }
+    let (store, network) = settled(folder, (store, network)).await?;
     println!("| common follows | found | p50 | p99 | processor |\n|---|---|---|---|---|");
     let [few, few_too, many_one, many_too] = users[..] else { return Err("four users".into()) };
     let pairs = [(few, few_too, FEW, FEW), (few, many_one, FEW, many), (many_one, many_too, many, many)];

@@ -2,7 +2,7 @@
 //! inbox that Redis holds, with the posts in Redis too.
 
 use crate::redis::{Redis, command};
-use crate::{Outcome, edge, fill, network, percentiles, settings, user};
+use crate::{Outcome, edge, fill, network, percentiles, settings, settled, user};
 use bson::{Bson, Document, doc, oid::ObjectId};
 use social::{Assignment, Network, PageRequest, Settings};
 use std::collections::HashSet;
@@ -44,6 +44,7 @@ async fn feeds(folder: &Path, posts: usize) -> Outcome<()> {
     fill(&store, "users", authors.iter().enumerate().map(|(at, id)| user(*id, &format!("author {at}")))).await?;
     let written: Vec<_> = (0..posts).map(|at| (ObjectId::new(), authors[at % AUTHORS])).collect();
     fill(&store, "posts", written.iter().map(|(id, author)| post(*id, *author))).await?;
+    let (store, network) = settled(folder, (store, network)).await?;
     for followees in [10, 1_000, 5_000] {
         for pulled in [0, 5, 50] {
             if pulled <= followees {
