@@ -162,7 +162,8 @@ impl World {
 
     /// One operation of a thread.
     async fn step(&self, thread: usize, threads: usize, random: &mut Random) {
-        let mine = |a: usize, b: usize| (a.min(b) * USERS + a.max(b)) % threads == thread;
+        // The pairs are numbered without gaps, so that each thread has some.
+        let mine = |a: usize, b: usize| (a.max(b) * (a.max(b) - 1) / 2 + a.min(b)) % threads == thread;
         let (a, b) = loop {
             let (a, b) = (random.below(USERS), random.below(USERS));
             if a != b && mine(a, b) {
