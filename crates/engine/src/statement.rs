@@ -344,7 +344,10 @@ impl<'a> Statement<'a> {
         if self.layer.get(&unique_key)?.is_some() {
             return Err(duplicate_id(collection, id));
         }
-        if self.latest.is_some_and(|latest| !matches!(latest.view.get(&unique_key), Ok(None))) {
+        // Whoever had it in the snapshot is gone by the transaction's own hand.
+        if let Some(latest) = self.latest
+            && latest.view.get(&unique_key)? != latest.snapshot.get(&unique_key)?
+        {
             return Err(write_conflict());
         }
         self.layer.put(storage_key.clone(), Bytes::copy_from_slice(document.as_bytes()));
@@ -526,11 +529,11 @@ impl<'a> Statement<'a> {
     ) -> Result<()> {
         let prefix = keyspace::key(keyspace::INDEXES, index.id, encoded);
         self.claim(&prefix)?;
-        if holds_other(&self.layer, &prefix, record_key)? {
+        if other_holder(&self.layer, &prefix, record_key)?.is_some() {
             return Err(duplicate_key(collection, index, document));
         }
         if let Some(latest) = self.latest
-            && holds_other(latest.view, &prefix, record_key)?
+            && other_holder(latest.view, &prefix, record_key)? != other_holder(latest.snapshot, &prefix, record_key)?
         {
             return Err(write_conflict());
         }
@@ -723,15 +726,17 @@ pub(crate) fn refuse_view(collection: &Collection) -> Result<()> {
     Ok(())
 }
 
-fn holds_other(view: &dyn View, prefix: &[u8], record_key: &[u8]) -> Result<bool> {
+/// The entry under a unique key that belongs to another document.
+fn other_holder(view: &dyn View, prefix: &[u8], record_key: &[u8]) -> Result<Option<Bytes>> {
     let mut end = None;
     let (from, to) = keyspace::bounds(prefix, &mut end);
     for entry in view.range(from, to, Direction::Forward)? {
-        if &entry?.0[prefix.len()..] != record_key {
-            return Ok(true);
+        let (key, _) = entry?;
+        if &key[prefix.len()..] != record_key {
+            return Ok(Some(key));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// What a statement of a transaction gets when somebody else was first.

@@ -172,6 +172,40 @@ fn a_transaction_that_reads_ahead_sees_what_is_not_flushed_and_nobody_else_does(
 }
 
 #[test]
+fn what_a_transaction_has_deleted_it_may_insert_again() {
+    let engine = memory();
+    let unique = [rawdoc! { "key": { "n": 1 }, "name": "n_1", "unique": true }];
+    engine.create_indexes(&Context::default(), &namespace(), &unique).unwrap().wait().unwrap();
+    insert(&engine, &Context::default(), vec![rawdoc! { "_id": 1, "n": 1 }, rawdoc! { "_id": 2, "n": 2 }]);
+    let delete = Delete {
+        namespace: namespace(),
+        statements: vec![DeleteStatement { query: Query::default(), multi: true }],
+        ordered: true,
+        statement_ids: Vec::new(),
+    };
+    assert_eq!(engine.delete(&transaction(1, 1, true), &delete).unwrap().reply.n, 2);
+    // The same ids, and the keys of the unique index the other way round.
+    let anew = vec![rawdoc! { "_id": 1, "n": 2 }, rawdoc! { "_id": 2, "n": 1 }];
+    assert_eq!(insert(&engine, &transaction(1, 1, false), anew.clone()), 2);
+    engine.commit_transaction(&transaction(1, 1, false)).unwrap().wait().unwrap();
+    assert_eq!(find(&engine, &Context::default(), rawdoc! {}), anew);
+    // Somebody else's key is a conflict as before.
+    assert!(find(&engine, &transaction(2, 1, true), rawdoc! { "_id": 9 }).is_empty());
+    insert(&engine, &Context::default(), vec![rawdoc! { "_id": 3, "n": 3 }]);
+    for taken in [rawdoc! { "_id": 3 }, rawdoc! { "_id": 4, "n": 3 }] {
+        let mine = Insert {
+            namespace: namespace(),
+            documents: vec![taken],
+            ordered: true,
+            bypass_document_validation: false,
+            statement_ids: Vec::new(),
+        };
+        let refused = engine.insert(&transaction(2, 1, false), mine).err().map(|error| error.code);
+        assert!([Some(Code::WRITE_CONFLICT), Some(Code::NO_SUCH_TRANSACTION)].contains(&refused), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_retried_write_is_done_once_and_answers_the_same() {
     let engine = memory();
     insert(&engine, &Context::default(), vec![rawdoc! { "_id": 1, "n": 0 }]);
