@@ -131,19 +131,23 @@ async fn refunds_at_once_never_exceed_what_was_captured() {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..40 {
         let (shop, order) = (shop.clone(), order.id.clone());
-        tasks.spawn(async move { shop.refund_order(&order, &some(&format!("r{number}"), 701)).await });
+        tasks.spawn(async move {
+            let key = format!("r{number}");
+            let outcome = shop.refund_order(&order, &some(&key, 701)).await;
+            (key, outcome)
+        });
     }
-    let (mut given, mut refused) = (0, 0);
-    for outcome in tasks.join_all().await {
+    let (mut given, mut refused, mut used) = (0, 0, String::new());
+    for (key, outcome) in tasks.join_all().await {
         match outcome {
-            Ok(refund) => given += refund.amount,
+            Ok(refund) => (given, used) = (given + refund.amount, key),
             Err(Error::RefundTooLarge { wanted: 701, left: 186 }) => refused += 1,
             Err(other) => panic!("{other}"),
         }
     }
     assert_eq!((given, refused), (9_814, 26));
     shop.refund_order(&order.id, &all("rest")).await.unwrap();
-    let again = shop.refund_order(&order.id, &some("r1", 702)).await.unwrap_err();
+    let again = shop.refund_order(&order.id, &some(&used, 702)).await.unwrap_err();
     assert!(matches!(again, Error::KeyReused { .. }), "{again}");
     shop.send_refunds(&provider).await.unwrap();
     deliver(&shop, &provider).await;
