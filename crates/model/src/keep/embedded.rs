@@ -2,7 +2,7 @@
 //!
 //! Whatever driver made the write, its effects belong to the same statement: all of it is committed, or nothing.
 //!
-//! - A count or sum for a parent that doesn't exist is remembered in [`PENDING`] and handed to the parent when it is
+//! - A count or sum for a parent that doesn't exist is remembered in [`PENDING`](super::PENDING) and handed to the parent when it is
 //!   created; a parent that is deleted leaves its values there. No write ever counts the children again.
 //! - A copy with more than [`MAX_INLINE`] holders, and a delete with more referring documents, are noted in [`LAGGING`]
 //!   and carried out in batches: each update of such a note does one.
