@@ -415,19 +415,31 @@ impl Inner {
         }
         let clock_time = (((self.options.clock)().max(0) as u64 / 1000) << 32) | 1;
         let time = clock_time.max(self.last_time.load(Ordering::Acquire) + 1);
-        let ticket = writer.commit(Changes { time, note: outcome.note.into_bytes(), writes })?;
+        // Before the commit: once it is executed, it may be visible at any moment, and then its catalogue must be known.
+        if let Some(catalog) = &outcome.catalog {
+            self.publish_catalog(writer.position() + 1, catalog.clone());
+        }
+        let committed = writer.commit(Changes { time, note: outcome.note.into_bytes(), writes });
+        if committed.is_err() && outcome.catalog.is_some() {
+            self.published.write().pop();
+        }
+        let ticket = committed?;
         self.last_time.store(time, Ordering::Release);
         if let Some(catalog) = outcome.catalog {
             working.catalog = catalog.clone();
-            self.latest_catalog.store(catalog.clone());
-            let mut published = self.published.write();
-            published.push((ticket.position(), catalog));
-            let flushed = self.storage.flushed();
-            while published.len() > 8 && published[4].0 <= flushed {
-                published.remove(0);
-            }
+            self.latest_catalog.store(catalog);
         }
         Ok(ticket)
+    }
+
+    /// From a position on, readers see this catalogue. The caller holds the writer lock.
+    fn publish_catalog(&self, position: Position, catalog: Arc<Catalog>) {
+        let mut published = self.published.write();
+        published.push((position, catalog));
+        let flushed = self.storage.flushed();
+        while published.len() > 8 && published[4].0 <= flushed {
+            published.remove(0);
+        }
     }
 
     /// A collection's totals as they are to be stored, if they change.

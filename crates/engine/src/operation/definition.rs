@@ -366,3 +366,49 @@ fn next_prefix(view: &dyn View, from: &[u8], kind: u8) -> Result<Option<[u8; 5]>
     let first = range.take(1).next().transpose()?;
     Ok(first.and_then(|entry| entry.0.get(..5)?.try_into().ok()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::next_prefix;
+    use crate::context::Context;
+    use crate::database::{Engine, Options};
+    use crate::keyspace;
+    use crate::namespace::Namespace;
+    use crate::operation::Insert;
+    use bson::rawdoc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn no_reader_sees_records_without_their_collection() {
+        let engine = Engine::in_memory(Options::system()).expect("opens");
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut from = vec![keyspace::RECORDS];
+                    while !done.load(Ordering::Relaxed) {
+                        let state = engine.state();
+                        while let Some(prefix) = next_prefix(&state.snapshot, &from, keyspace::RECORDS).expect("reads")
+                        {
+                            let id = u32::from_be_bytes(prefix[1..5].try_into().expect("five bytes"));
+                            assert!(state.catalog.by_id(id).is_some(), "records of an unknown collection");
+                            from = keyspace::after_prefix(&prefix).expect("not the last kind");
+                        }
+                    }
+                });
+            }
+            for n in 0..3_000 {
+                let namespace = Namespace::new("shop", &format!("c{n}")).expect("a name");
+                let insert = Insert {
+                    namespace,
+                    documents: vec![rawdoc! { "_id": n }],
+                    ordered: true,
+                    bypass_document_validation: false,
+                    statement_ids: Vec::new(),
+                };
+                engine.insert(&Context::default(), insert).expect("inserts").wait().expect("flushes");
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+}
