@@ -21,6 +21,14 @@ impl Outcome {
         self.count as f64 / self.elapsed.as_secs_f64()
     }
 
+    /// Adds a later run of the same.
+    pub fn absorb(&mut self, later: Outcome) {
+        self.count += later.count;
+        self.elapsed += later.elapsed;
+        self.waits.extend(later.waits);
+        self.waits.sort_unstable();
+    }
+
     pub fn percentile(&self, part: f64) -> Duration {
         if self.waits.is_empty() {
             return Duration::ZERO;
@@ -38,12 +46,7 @@ struct Peer {
 }
 
 /// Sends requests over `connections` for a while; `next` writes the next request of a connection.
-pub fn run(
-    address: SocketAddr,
-    connections: usize,
-    time: Duration,
-    next: impl FnMut(usize, &mut Vec<u8>),
-) -> Outcome {
+pub fn run(address: SocketAddr, connections: usize, time: Duration, next: impl FnMut(usize, &mut Vec<u8>)) -> Outcome {
     run_checked(address, connections, time, next, |_, frame| assert!(is_ok(frame), "{:?}", body(frame)))
 }
 

@@ -61,10 +61,12 @@ fn run(rival: &dyn Rival, documents: i64) {
     measure("durable insert, 16 threads", 3200, &mut || {
         std::thread::scope(|scope| {
             for thread in 0..16 {
-                scope.spawn(move || (0..200).for_each(|number| {
-                    let id = next + 1_000_000 + thread * 1000 + number;
-                    rival.insert(id, id + 1);
-                }));
+                scope.spawn(move || {
+                    (0..200).for_each(|number| {
+                        let id = next + 1_000_000 + thread * 1000 + number;
+                        rival.insert(id, id + 1);
+                    })
+                });
             }
         });
     });

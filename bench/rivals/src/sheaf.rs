@@ -1,10 +1,10 @@
 //! Sheaf's engine.
 
 use crate::Rival;
+use crate::common::{Dice, order};
 use bson::{RawArrayBuf, RawDocumentBuf, rawdoc};
 use engine::operation::{Aggregate, Find, Insert};
 use engine::{Context, Engine, Namespace, Options};
-use crate::common::{Dice, order};
 use std::path::Path;
 
 pub struct Sheaf(Engine);

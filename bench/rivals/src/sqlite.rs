@@ -1,8 +1,8 @@
 //! SQLite with documents as jsonb.
 
 use crate::Rival;
-use rusqlite::{Connection, params};
 use crate::common::{Dice, json, order};
+use rusqlite::{Connection, params};
 use std::path::{Path, PathBuf};
 
 pub struct Sqlite(PathBuf);
@@ -84,7 +84,8 @@ impl Rival for Sqlite {
 
     fn sorted(&self, user: i64) {
         self.with(|connection| {
-            let question = "SELECT doc FROM orders WHERE doc ->> '$.user' = ?1 ORDER BY doc ->> '$.created' DESC LIMIT 20";
+            let question =
+                "SELECT doc FROM orders WHERE doc ->> '$.user' = ?1 ORDER BY doc ->> '$.created' DESC LIMIT 20";
             let mut find = connection.prepare_cached(question).unwrap();
             let rows = find.query_map([user], |row| row.get::<_, Vec<u8>>(0)).unwrap();
             rows.for_each(|row| drop(row.unwrap()));

@@ -141,7 +141,10 @@ impl Shop<'_> {
         self.measure("$group by 100,000 users", all, || self.run("orders", vec![users.clone()]));
         let days = rawdoc! { "$group": { "_id": { "city": "$city", "day": { "$dateTrunc": { "date": "$created", "unit": "day" } } }, "total": { "$sum": "$total" } } };
         self.measure("$group by city and day", all, || self.run("orders", vec![days.clone()]));
-        let unwind = vec![rawdoc! { "$unwind": "$items" }, rawdoc! { "$group": { "_id": "$items.sku", "n": { "$sum": "$items.quantity" } } }];
+        let unwind = vec![
+            rawdoc! { "$unwind": "$items" },
+            rawdoc! { "$group": { "_id": "$items.sku", "n": { "$sum": "$items.quantity" } } },
+        ];
         self.measure("$unwind items + $group by sku", all, || self.run("orders", unwind.clone()));
         let top = vec![rawdoc! { "$sort": { "total": -1, "_id": 1 } }, rawdoc! { "$limit": 10 }];
         self.measure("$sort + $limit 10", all, || self.run("orders", top.clone()));
@@ -181,7 +184,11 @@ impl Shop<'_> {
                 })
                 .sum()
         });
-        println!("  five lookups against one embedded read: {:.1} (against a find: {:.1})", five.as_secs_f64() / embedded.as_secs_f64(), five.as_secs_f64() / found.as_secs_f64());
+        println!(
+            "  five lookups against one embedded read: {:.1} (against a find: {:.1})",
+            five.as_secs_f64() / embedded.as_secs_f64(),
+            five.as_secs_f64() / found.as_secs_f64()
+        );
         let all = self.measure("all 1,000 embedded documents", 1000, || self.run("embedded", vec![]));
         let five = self.measure("all 1,000 with five $lookups", 1000, || {
             self.run("joined", parts.iter().map(|part| lookup(part)).collect())
@@ -203,7 +210,11 @@ fn fill_postgres(connection: &str, orders: i64) -> Command {
     };
     let mut filling = psql().stdin(Stdio::piped()).spawn().unwrap();
     let mut input = std::io::BufWriter::new(filling.stdin.take().unwrap());
-    writeln!(input, "DROP TABLE IF EXISTS orders; CREATE TABLE orders (id bigint PRIMARY KEY, doc jsonb); COPY orders FROM STDIN;").unwrap();
+    writeln!(
+        input,
+        "DROP TABLE IF EXISTS orders; CREATE TABLE orders (id bigint PRIMARY KEY, doc jsonb); COPY orders FROM STDIN;"
+    )
+    .unwrap();
     let mut dice = Dice::new(1);
     for number in 0..orders {
         let document = order(number, &mut dice);
@@ -222,7 +233,11 @@ fn ask_postgres(psql: &mut Command) {
         ("$group by city", format!("SELECT doc->>'city', {group} GROUP BY 1")),
         ("$match + $group", format!("SELECT doc->>'city', {group} WHERE doc->>'state' = 'paid' GROUP BY 1")),
         ("nine in ten", format!("SELECT doc->>'city', {group} WHERE (doc->>'total')::bigint >= 10000 GROUP BY 1")),
-        ("by 100,000 users", "SELECT count(*) FROM (SELECT doc->>'user', sum((doc->>'total')::bigint) FROM orders GROUP BY 1) x".to_owned()),
+        (
+            "by 100,000 users",
+            "SELECT count(*) FROM (SELECT doc->>'user', sum((doc->>'total')::bigint) FROM orders GROUP BY 1) x"
+                .to_owned(),
+        ),
         ("$sort + $limit 10", "SELECT id FROM orders ORDER BY (doc->>'total')::bigint DESC, id LIMIT 10".to_owned()),
         ("count by state", "SELECT count(*) FROM orders WHERE doc->>'state' = 'paid'".to_owned()),
     ];

@@ -66,8 +66,11 @@ fn show(name: &str, outcome: &Outcome, alone: &Outcome) {
 fn writer(server: &Server, most: Duration, beside: impl FnOnce() + Send) -> Outcome {
     const OWN: u64 = 1000;
     let update = rawdoc! { "q": { "_id": SLOT }, "u": { "$inc": { "n": 1_i64 } }, "upsert": true };
-    let update =
-        Template::with_documents(&rawdoc! { "update": "points", "ordered": true, "$db": "shop" }, "updates", &[&update]);
+    let update = Template::with_documents(
+        &rawdoc! { "update": "points", "ordered": true, "$db": "shop" },
+        "updates",
+        &[&update],
+    );
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let running = scope.spawn(|| {

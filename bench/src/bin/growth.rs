@@ -25,7 +25,8 @@ fn main() {
             held += count;
         }
         engine.storage().checkpoint().unwrap();
-        let batch = ((cpu() - used).as_secs_f64() * 1e6 / added as f64, began.elapsed().as_secs_f64() * 1e6 / added as f64);
+        let batch =
+            ((cpu() - used).as_secs_f64() * 1e6 / added as f64, began.elapsed().as_secs_f64() * 1e6 / added as f64);
         let (used, began) = (cpu(), Instant::now());
         for _ in 0..5_000 {
             insert(&engine, vec![document(1 << 40 | dice.below(1 << 39) as i64)]);
@@ -38,11 +39,17 @@ fn main() {
             find.query.filter = rawdoc! { "_id": id(dice.below(held as u64) as i64) };
             assert_eq!(engine.find(&Context::default(), &find).unwrap().documents.len(), 1);
         }
-        let read = ((cpu() - used).as_secs_f64() * 1e6 / reads as f64, began.elapsed().as_secs_f64() * 1e6 / reads as f64);
+        let read =
+            ((cpu() - used).as_secs_f64() * 1e6 / reads as f64, began.elapsed().as_secs_f64() * 1e6 / reads as f64);
         println!(
             "{held:9} documents: insert of 1,000 at once {:5.2} us of cpu each ({:5.2} us), single insert {:5.1} us of cpu \
              ({:6.0} us), point read {:5.2} us of cpu ({:5.2} us), {} MB of tables, {:?} MB of memory",
-            batch.0, batch.1, single.0, single.1, read.0, read.1,
+            batch.0,
+            batch.1,
+            single.0,
+            single.1,
+            read.0,
+            read.1,
             engine.storage().statistics().table_bytes >> 20,
             memory_mb("self"),
         );

@@ -12,9 +12,9 @@
 //! connection was free.
 
 use http_body_util::{BodyExt, Full};
+use hyper::Request;
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::Request;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -83,7 +83,8 @@ async fn prepare(host: &str, token: &str, buyers: u64, units: u64) -> Result<(St
     let run = format!("{}", std::process::id());
     let mut client = Client::open(host).await?;
     let sku = format!("sku-{run}");
-    let product = json!({ "id": format!("p-{run}"), "name": "Lamp", "price": { "amountMinor": 100, "currency": "EUR" } });
+    let product =
+        json!({ "id": format!("p-{run}"), "name": "Lamp", "price": { "amountMinor": 100, "currency": "EUR" } });
     client.made("/v1/products", token, &product).await?;
     let variant = json!({ "id": sku, "priceMinor": 100, "quantity": units });
     client.made(&format!("/v1/products/p-{run}/skus"), token, &variant).await?;
@@ -191,7 +192,10 @@ async fn orders(host: &str, token: &str, rate: u64, seconds: u64, connections: u
         latencies.extend(worker.await??);
     }
     let took = begun.elapsed().as_secs_f64();
-    println!("orders: {rate}/s wanted for {seconds} s, {:.0}/s done over {connections} connections", total as f64 / took);
+    println!(
+        "orders: {rate}/s wanted for {seconds} s, {:.0}/s done over {connections} connections",
+        total as f64 / took
+    );
     percentiles("latency from when each was due", latencies);
     Ok(())
 }

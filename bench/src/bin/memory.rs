@@ -131,9 +131,15 @@ fn collection(server: &Server, gigabytes: u64) {
     let took = began.elapsed();
     println!("{number} documents of {} bytes in {took:?}: {:?} MB", bytes / number as u64, server.memory_mb());
     let find = Template::new(&rawdoc! { "find": "large", "filter": { "_id": SLOT }, "$db": "shop" });
-    let outcome =
-        load::run(server.address, 16, Duration::from_secs(5), |_, out| find.write(out, |_| dice.below(number as u64) as i64));
-    println!("random reads: {:.0}/s, p99 {:?}: {:?} MB", outcome.per_second(), outcome.percentile(0.99), server.memory_mb());
+    let outcome = load::run(server.address, 16, Duration::from_secs(5), |_, out| {
+        find.write(out, |_| dice.below(number as u64) as i64)
+    });
+    println!(
+        "random reads: {:.0}/s, p99 {:?}: {:?} MB",
+        outcome.per_second(),
+        outcome.percentile(0.99),
+        server.memory_mb()
+    );
 }
 
 fn insert(client: &mut Client, collection: &str, batch: Vec<bson::RawDocumentBuf>) {

@@ -32,7 +32,8 @@ async fn main() {
     let template = template(&shop, there).await;
     let (begun, mut number) = (Instant::now(), there + 1);
     while number < orders {
-        let batch: Vec<RawDocumentBuf> = (number..(number + BATCH).min(orders)).map(|number| old(&template, number)).collect();
+        let batch: Vec<RawDocumentBuf> =
+            (number..(number + BATCH).min(orders)).map(|number| old(&template, number)).collect();
         number += batch.len() as u64;
         let done = collection.insert_raw_many(batch, InsertMany::default()).await.unwrap();
         assert!(done.errors.is_empty(), "{:?}", done.errors);
@@ -59,7 +60,8 @@ async fn template(shop: &Shop, run: u64) -> Document {
     let new = NewSku { id: sku.clone(), product_id: product, price_minor: 4_900, quantity: 9, ..NewSku::default() };
     shop.add_sku(&new).await.unwrap();
     let lines = vec![Line { sku, quantity: 2 }];
-    let order = shop.place_order(&OrderRequest { buyer: buyer.clone(), lines, ..OrderRequest::default() }).await.unwrap();
+    let order =
+        shop.place_order(&OrderRequest { buyer: buyer.clone(), lines, ..OrderRequest::default() }).await.unwrap();
     shop.cancel_order(&order.id, &buyer, "long ago", None).await.unwrap();
     shop.store().collection("shop", "orders").find_one(doc! { "_id": order.id }, None).await.unwrap().unwrap()
 }

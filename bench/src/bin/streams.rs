@@ -24,7 +24,8 @@ fn main() {
         let seen = AtomicU64::new(0);
         let ready = AtomicBool::new(open == 0);
         let lags = std::thread::scope(|scope| {
-            let watching = scope.spawn(|| if open == 0 { Vec::new() } else { watch(&server, open, &over, &seen, &ready) });
+            let watching =
+                scope.spawn(|| if open == 0 { Vec::new() } else { watch(&server, open, &over, &seen, &ready) });
             while !ready.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -87,9 +88,11 @@ fn write(server: &Server, streams: usize, rate: Option<u64>, time: Duration) -> 
 /// Opens streams and follows them until it is over; gives the lags of their events.
 fn watch(server: &Server, streams: usize, over: &AtomicBool, seen: &AtomicU64, ready: &AtomicBool) -> Vec<Duration> {
     let filter = rawdoc! { "$match": { "fullDocument.stream": SLOT } };
-    let open = rawdoc! { "aggregate": "events", "pipeline": [{ "$changeStream": {} }, filter], "cursor": {}, "$db": "shop" };
+    let open =
+        rawdoc! { "aggregate": "events", "pipeline": [{ "$changeStream": {} }, filter], "cursor": {}, "$db": "shop" };
     let open = Template::new(&open);
-    let more = Template::new(&rawdoc! { "getMore": SLOT, "collection": "events", "maxTimeMS": 5000_i64, "$db": "shop" });
+    let more =
+        Template::new(&rawdoc! { "getMore": SLOT, "collection": "events", "maxTimeMS": 5000_i64, "$db": "shop" });
     let mut cursors = vec![0_i64; streams];
     let mut opened = 0;
     let mut lags = Vec::new();

@@ -1,5 +1,5 @@
 //! Over the wire: `ping`, `find` by `_id`, single inserts with and without the flush, `$inc` on one hot document, and an
-//! indexed equality with sort and limit, over 1, 16 and 64 connections; all in one run, as ratios.
+//! indexed equality with sort and limit, over 1, 16 and 64 connections; all in one run, as ratios of lines that alternate.
 //!
 //! `cargo run --release --bin wire -- [folder] [seconds] [documents]` (build all binaries first: `serve` runs beside)
 
@@ -8,6 +8,7 @@ use sheafdb_bench::load::{self, Outcome};
 use sheafdb_bench::message::{SLOT, Template, body, is_ok};
 use sheafdb_bench::server::Server;
 use sheafdb_bench::{Dice, order};
+use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,58 +23,103 @@ fn main() {
     let durable = Server::start(Path::new(durable.path()), true);
     fill(&durable, documents);
     println!("{:34} {:>11} {:>9} {:>9} {:>9} {:>10}", "", "ops/s", "p50 us", "p99 us", "ratio", "server us");
-    let mut pings = Vec::new();
-    for connections in CONNECTIONS {
-        pings.push(measure(&durable, "ping", connections, time, &ping(), documents, None));
+    let pings = Line::new(&durable, "ping", ping(), documents);
+    for (name, below) in [("find by _id", documents), ("find by _id, 1,000 hot", 1_000)] {
+        let finds = Line::new(&durable, name, find_by_id(), below);
+        // Once without measuring: what is asked for often lies in the cache.
+        finds.run(16, time);
+        CONNECTIONS.into_iter().for_each(|connections| drop(beside(connections, time, &pings, &finds)));
     }
-    for (at, connections) in CONNECTIONS.into_iter().enumerate() {
-        measure(&durable, "find by _id", connections, time, &find_by_id(), documents, Some(pings[at]));
-    }
-    for (at, connections) in CONNECTIONS.into_iter().enumerate() {
-        measure(&durable, "equality, sort, limit 20", connections, time, &sorted(), 100_000, Some(pings[at]));
-    }
+    let sorts = Line::new(&durable, "equality, sort, limit 20", sorted(), 100_000);
+    CONNECTIONS.into_iter().for_each(|connections| drop(beside(connections, time, &pings, &sorts)));
     fill_parts(&durable);
+    let whole = Line::new(&durable, "find with five embedded", embedded(), PARTS);
+    let parts = Line::new(&durable, "the same by five $lookups", joined(), PARTS);
     for connections in CONNECTIONS {
-        let find = measure(&durable, "find with five embedded", connections, time, &embedded(), PARTS, None);
-        let name = "the same by five $lookups";
-        let joined = measure(&durable, name, connections, time, &joined(), PARTS, Some(find));
-        println!("   five $lookups by _id take {:.1} times an embedded read", find / joined);
+        let ratio = beside(connections, time, &whole, &parts);
+        println!("   five $lookups by _id take {:.1} times an embedded read", 1.0 / ratio);
     }
     let stubbed = Server::start(Path::new(stubbed.path()), false);
+    let free = Line::new(&stubbed, "insert, flush stubbed out", insert(), 0);
+    let inserts = Line::new(&durable, "insert, durable", insert(), 0);
+    CONNECTIONS.into_iter().for_each(|connections| drop(beside(connections, time, &free, &inserts)));
+    let increments = Line::new(&durable, "$inc on one document, durable", increment(), documents);
     for connections in CONNECTIONS {
-        let free = measure(&stubbed, "insert, flush stubbed out", connections, time, &insert(), 0, None);
-        measure(&durable, "insert, durable", connections, time, &insert(), 0, Some(free));
-    }
-    for connections in CONNECTIONS {
-        let name = "$inc on one document, durable";
-        measure(&durable, name, connections, time, &increment(), documents, None);
+        increments.show(connections, &increments.run(connections, time), None);
     }
     println!("memory of the durable server: {:?} MB (now, most)", durable.memory_mb());
 }
 
-fn measure(
-    server: &Server,
-    name: &str,
-    connections: usize,
-    time: Duration,
-    template: &Template,
+/// One kind of request, with the numbers that it is given.
+struct Line<'s> {
+    server: &'s Server,
+    name: &'static str,
+    template: Template,
+    /// Numbers are below this; any, where it is zero.
     below: i64,
-    against: Option<f64>,
-) -> f64 {
-    let mut dice = Dice::new(connections as u64);
-    let cpu = server.cpu();
-    let number = |dice: &mut Dice| if below > 0 { dice.below(below as u64) as i64 } else { dice.number() as i64 >> 1 };
-    let outcome: Outcome =
-        load::run(server.address, connections, time, |_, out| template.write(out, |_| number(&mut dice)));
-    let cpu = (server.cpu() - cpu).as_secs_f64() * 1e6 / outcome.count as f64;
-    let ratio = against.map_or(String::new(), |other| format!("{:.2}", outcome.per_second() / other));
-    println!(
-        "{name:30} {connections:3} {:11.0} {:9.0} {:9.0} {ratio:>9} {cpu:10.1}",
-        outcome.per_second(),
-        outcome.percentile(0.5).as_secs_f64() * 1e6,
-        outcome.percentile(0.99).as_secs_f64() * 1e6,
-    );
-    outcome.per_second()
+    dice: RefCell<Dice>,
+}
+
+/// What a run of a line gave, and what the server used for it.
+struct Measured {
+    outcome: Outcome,
+    cpu: Duration,
+}
+
+/// How often two lines alternate: the machine's own pace changes from second to second.
+const SLICES: u32 = 10;
+
+/// Runs two lines in turns and prints both; gives the second's rate by the first's.
+fn beside(connections: usize, time: Duration, first: &Line<'_>, second: &Line<'_>) -> f64 {
+    let slice = time / SLICES;
+    let (mut one, mut other) = (first.run(connections, slice), second.run(connections, slice));
+    for _ in 1..SLICES {
+        one.absorb(first.run(connections, slice));
+        other.absorb(second.run(connections, slice));
+    }
+    let ratio = other.outcome.per_second() / one.outcome.per_second();
+    first.show(connections, &one, None);
+    second.show(connections, &other, Some(ratio));
+    ratio
+}
+
+impl Measured {
+    fn absorb(&mut self, later: Measured) {
+        self.outcome.absorb(later.outcome);
+        self.cpu += later.cpu;
+    }
+}
+
+impl<'s> Line<'s> {
+    fn new(server: &'s Server, name: &'static str, template: Template, below: i64) -> Line<'s> {
+        Line { server, name, template, below, dice: RefCell::new(Dice::new(17)) }
+    }
+
+    fn number(&self) -> i64 {
+        let mut dice = self.dice.borrow_mut();
+        if self.below > 0 { dice.below(self.below as u64) as i64 } else { dice.number() as i64 >> 1 }
+    }
+
+    fn run(&self, connections: usize, time: Duration) -> Measured {
+        let cpu = self.server.cpu();
+        let next = |_: usize, out: &mut Vec<u8>| self.template.write(out, |_| self.number());
+        let outcome = load::run(self.server.address, connections, time, next);
+        Measured { outcome, cpu: self.server.cpu() - cpu }
+    }
+
+    fn show(&self, connections: usize, measured: &Measured, ratio: Option<f64>) {
+        let outcome = &measured.outcome;
+        let us = |part: f64| outcome.percentile(part).as_secs_f64() * 1e6;
+        let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+        println!(
+            "{:30} {connections:3} {:11.0} {:9.0} {:9.0} {ratio:>9} {:10.1}",
+            self.name,
+            outcome.per_second(),
+            us(0.5),
+            us(0.99),
+            measured.cpu.as_secs_f64() * 1e6 / outcome.count as f64,
+        );
+    }
 }
 
 fn ping() -> Template {
@@ -81,7 +127,9 @@ fn ping() -> Template {
 }
 
 fn find_by_id() -> Template {
-    Template::new(&rawdoc! { "find": "orders", "filter": { "_id": SLOT }, "limit": 1_i64, "singleBatch": true, "$db": "shop" })
+    Template::new(
+        &rawdoc! { "find": "orders", "filter": { "_id": SLOT }, "limit": 1_i64, "singleBatch": true, "$db": "shop" },
+    )
 }
 
 fn sorted() -> Template {

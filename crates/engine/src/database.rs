@@ -420,26 +420,33 @@ impl Inner {
             self.publish_catalog(writer.position() + 1, catalog.clone());
         }
         let committed = writer.commit(Changes { time, note: outcome.note.into_bytes(), writes });
-        if committed.is_err() && outcome.catalog.is_some() {
-            self.published.write().pop();
+        if let Some(catalog) = outcome.catalog {
+            match committed {
+                Ok(_) => working.catalog = catalog,
+                Err(_) => self.withdraw_catalog(working.catalog.clone()),
+            }
         }
         let ticket = committed?;
         self.last_time.store(time, Ordering::Release);
-        if let Some(catalog) = outcome.catalog {
-            working.catalog = catalog.clone();
-            self.latest_catalog.store(catalog);
-        }
         Ok(ticket)
     }
 
-    /// From a position on, readers see this catalogue. The caller holds the writer lock.
+    /// From a position on, readers see this catalogue; writers look for their collections in it at once. The caller holds
+    /// the writer lock.
     fn publish_catalog(&self, position: Position, catalog: Arc<Catalog>) {
+        self.latest_catalog.store(catalog.clone());
         let mut published = self.published.write();
         published.push((position, catalog));
         let flushed = self.storage.flushed();
         while published.len() > 8 && published[4].0 <= flushed {
             published.remove(0);
         }
+    }
+
+    /// Takes back the catalogue that was published last, for one whose commit failed.
+    fn withdraw_catalog(&self, before: Arc<Catalog>) {
+        self.latest_catalog.store(before);
+        self.published.write().pop();
     }
 
     /// A collection's totals as they are to be stored, if they change.

@@ -4,7 +4,7 @@ use crate::catalog::Collection;
 use crate::context::Context;
 use crate::database::Inner;
 use crate::error::{Error, Result};
-use crate::operation::Query;
+use crate::operation::{Query, Unfinished};
 use bson::{DateTime, RawDocumentBuf, rawdoc};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -20,12 +20,15 @@ const MAX_CLOCK_JUMP_MS: i64 = 60_000;
 
 /// Starts the thread; it ends with the engine.
 pub(crate) fn start(engine: &Arc<Inner>) {
+    // Read here, before anybody writes: later, a build that runs would look like one that a crash left.
+    let left = LeftOver::of(engine);
     let engine: Weak<Inner> = Arc::downgrade(engine);
     let run = move || {
         let mut keeper = Keeper { last_look: Instant::now(), last_clock_ms: None, last_ttl: Instant::now() };
         if let Some(engine) = engine.upgrade() {
-            keeper.begin(&engine);
+            left.finish(&engine);
         }
+        drop(left);
         loop {
             std::thread::sleep(PERIOD);
             let Some(engine) = engine.upgrade() else { return };
@@ -37,6 +40,39 @@ pub(crate) fn start(engine: &Arc<Inner>) {
     }
 }
 
+/// What a crash interrupted.
+struct LeftOver {
+    /// The prefixes of data that was being dropped.
+    orphans: Vec<[u8; 5]>,
+    builds: Vec<Unfinished>,
+}
+
+impl LeftOver {
+    /// What a crash had interrupted when the engine was opened.
+    fn of(engine: &Arc<Inner>) -> LeftOver {
+        let state = engine.state();
+        let orphans = engine.orphans(&state).unwrap_or_else(|error| {
+            tracing::error!(%error, "dropped data can't be looked for; it is looked for again at the next start");
+            Vec::new()
+        });
+        LeftOver { orphans, builds: Unfinished::of(&state) }
+    }
+
+    /// Brings it to its end.
+    fn finish(&self, engine: &Arc<Inner>) {
+        for prefix in &self.orphans {
+            if let Err(error) = engine.delete_prefix(prefix) {
+                tracing::error!(%error, "dropped data can't be deleted now; it is tried again at the next start");
+            }
+        }
+        for build in &self.builds {
+            if let Err(error) = engine.resume_build(build) {
+                tracing::error!(%error, "an index build can't be finished now; it is tried again at the next start");
+            }
+        }
+    }
+}
+
 struct Keeper {
     last_look: Instant,
     last_clock_ms: Option<i64>,
@@ -44,15 +80,6 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// After opening: finishes what a crash interrupted.
-    fn begin(&mut self, engine: &Arc<Inner>) {
-        for (what, done) in [("dropped data", engine.discard_orphans()), ("index builds", engine.resume_builds())] {
-            if let Err(error) = done {
-                tracing::error!(%error, "{what} can't be finished now; they are tried again at the next start");
-            }
-        }
-    }
-
     fn look(&mut self, engine: &Arc<Inner>) {
         engine.cursors.expire();
         engine.snapshots.expire();

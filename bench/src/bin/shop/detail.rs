@@ -75,11 +75,15 @@ pub fn measure(place: &Path, rival: &Postgres, orders: i64) {
         let found = sheaf(&server, "Sheaf, embedded: find by _id", &by_id("details"), connections, orders);
         let joined = sheaf(&server, "Sheaf, five $lookups", &lookups(), connections, orders);
         let rows = sql(rival, "PostgreSQL, five joins", JOINS, ITEMS as usize, connections, orders);
-        let jsonb = sql(rival, "PostgreSQL, one jsonb", "SELECT doc FROM details WHERE id = $1", 1, connections, orders);
+        let jsonb =
+            sql(rival, "PostgreSQL, one jsonb", "SELECT doc FROM details WHERE id = $1", 1, connections, orders);
         println!(
             "  embedded: {:.1} times as fast as five $lookups, {:.1} as five joins, {:.1} as one jsonb (p50); five $lookups \
              against five joins {:.1}",
-            joined / found, rows / found, jsonb / found, rows / joined,
+            joined / found,
+            rows / found,
+            jsonb / found,
+            rows / joined,
         );
     }
 }

@@ -146,7 +146,12 @@ fn by_rival(rival: &Postgres, orders: i64) {
         let text = |name: &str| document.get_str(name).unwrap().to_owned();
         let (user, total) = (document.get_i64("user").unwrap(), document.get_i64("total").unwrap());
         let created = document.get_datetime("created").unwrap().timestamp_millis();
-        flat.push(format!("{number}\t{}\t{user}\t{}\t{}\t{total}\t{created}", text("number"), text("city"), text("state")));
+        flat.push(format!(
+            "{number}\t{}\t{user}\t{}\t{}\t{total}\t{created}",
+            text("number"),
+            text("city"),
+            text("state")
+        ));
     }
     copy.finish().unwrap();
     let mut copy = client.copy_in("COPY columns FROM STDIN").unwrap();

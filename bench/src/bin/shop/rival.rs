@@ -18,7 +18,8 @@ pub struct Postgres {
 /// A program of Debian's package.
 fn program(name: &str) -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").expect("apt-get install postgresql");
-    let found = versions.filter_map(|version| Some(version.ok()?.path().join("bin").join(name))).find(|path| path.exists());
+    let found =
+        versions.filter_map(|version| Some(version.ok()?.path().join("bin").join(name))).find(|path| path.exists());
     found.expect("apt-get install postgresql")
 }
 

@@ -2,7 +2,7 @@
 
 use crate::catalog::{Collection, Settings};
 use crate::context::Context;
-use crate::database::{Engine, Inner, Totals, Written, totals_key};
+use crate::database::{Engine, Inner, State, Totals, Written, totals_key};
 use crate::error::{Code, Error, Result};
 use crate::keyspace;
 use crate::namespace::Namespace;
@@ -335,9 +335,10 @@ impl Inner {
         }
     }
 
-    /// Deletes what collections that are no longer in the catalogue left behind, after a crash in the middle of a drop.
-    pub(crate) fn discard_orphans(&self) -> Result<()> {
-        let state = self.state();
+    /// The prefixes of what collections and indexes that are no longer in the catalogue left behind, after a crash in the
+    /// middle of a drop.
+    pub(crate) fn orphans(&self, state: &State) -> Result<Vec<[u8; 5]>> {
+        let mut orphans = Vec::new();
         for kind in [keyspace::RECORDS, keyspace::BUCKETS, keyspace::IDS, keyspace::INDEXES] {
             let known = |id: u32| match kind {
                 keyspace::INDEXES => state.catalog.all().any(|c| c.indexes.iter().any(|index| index.id == id)),
@@ -347,7 +348,7 @@ impl Inner {
             while let Some(prefix) = next_prefix(&state.snapshot, &from, kind)? {
                 let id = u32::from_be_bytes(prefix[1..5].try_into().expect("a prefix is five bytes long"));
                 if !known(id) {
-                    self.delete_prefix(&prefix)?;
+                    orphans.push(prefix);
                 }
                 match keyspace::after_prefix(&prefix) {
                     Some(after) => from = after,
@@ -355,7 +356,7 @@ impl Inner {
                 }
             }
         }
-        Ok(())
+        Ok(orphans)
     }
 }
 

@@ -6,7 +6,7 @@
 use super::{Pace, STEP_BYTES, STEP_TIME, STEP_WRITES};
 use crate::catalog::{Collection, Index, MAX_INDEXES};
 use crate::context::Context;
-use crate::database::{Engine, Inner, Written};
+use crate::database::{Engine, Inner, State, Written};
 use crate::error::{Code, Error, Result};
 use crate::index::{IndexSpec, Verdict};
 use crate::keyspace;
@@ -267,22 +267,35 @@ impl Inner {
         Ok(removed)
     }
 
-    /// Builds again what a crash left unfinished.
-    pub(crate) fn resume_builds(self: &Arc<Inner>) -> Result<()> {
-        let state = self.state();
-        for collection in state.catalog.all() {
-            let unfinished: Vec<u32> =
-                collection.indexes.iter().filter(|index| !index.ready).map(|index| index.id).collect();
-            if unfinished.is_empty() {
-                continue;
-            }
-            tracing::info!(namespace = %collection.namespace, count = unfinished.len(), "building indexes again that a stop left unfinished");
-            if let Err(error) = self.build(&Context::default(), &collection.namespace, collection.id, &unfinished) {
-                tracing::warn!(namespace = %collection.namespace, %error, "an index can't be built and is dropped");
-                self.remove_indexes(&Context::default(), &collection.namespace, &unfinished)?.wait()?;
-            }
+    /// Builds indexes of a collection again that a crash left unfinished; drops those that can't be built.
+    pub(crate) fn resume_build(self: &Arc<Inner>, unfinished: &Unfinished) -> Result<()> {
+        let Unfinished { namespace, collection, indexes } = unfinished;
+        tracing::info!(%namespace, count = indexes.len(), "building indexes again that a stop left unfinished");
+        if let Err(error) = self.build(&Context::default(), namespace, *collection, indexes) {
+            tracing::warn!(%namespace, %error, "an index can't be built and is dropped");
+            self.remove_indexes(&Context::default(), namespace, indexes)?.wait()?;
         }
         Ok(())
+    }
+}
+
+/// The indexes of a collection whose build has not come to its end.
+pub(crate) struct Unfinished {
+    namespace: Namespace,
+    collection: u32,
+    indexes: Vec<u32>,
+}
+
+impl Unfinished {
+    /// Those of a state.
+    pub(crate) fn of(state: &State) -> Vec<Unfinished> {
+        let of_collection = |collection: &Arc<Collection>| {
+            let unfinished = collection.indexes.iter().filter(|index| !index.ready);
+            let indexes: Vec<u32> = unfinished.map(|index| index.id).collect();
+            let namespace = collection.namespace.clone();
+            (!indexes.is_empty()).then_some(Unfinished { namespace, collection: collection.id, indexes })
+        };
+        state.catalog.all().filter_map(of_collection).collect()
     }
 }
 

@@ -42,6 +42,7 @@ pub use distinct::Distinct;
 pub use explain::Explain;
 pub use find::{DEFAULT_AWAIT, Find};
 pub use find_and_modify::{FindAndModify, FindAndModifyReply, Modification};
+pub(crate) use indexes::Unfinished;
 pub use indexes::{CreateIndexesReply, DropIndexes};
 pub use insert::{Insert, InsertReply};
 pub use profile::PROFILE_COLLECTION;
