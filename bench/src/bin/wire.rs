@@ -28,10 +28,10 @@ fn main() {
         let finds = Line::new(&durable, name, find_by_id(), below);
         // Once without measuring: what is asked for often lies in the cache.
         finds.run(16, time);
-        CONNECTIONS.into_iter().for_each(|connections| drop(beside(connections, time, &pings, &finds)));
+        alternate(time, &pings, &finds);
     }
     let sorts = Line::new(&durable, "equality, sort, limit 20", sorted(), 100_000);
-    CONNECTIONS.into_iter().for_each(|connections| drop(beside(connections, time, &pings, &sorts)));
+    alternate(time, &pings, &sorts);
     fill_parts(&durable);
     let whole = Line::new(&durable, "find with five embedded", embedded(), PARTS);
     let parts = Line::new(&durable, "the same by five $lookups", joined(), PARTS);
@@ -42,7 +42,7 @@ fn main() {
     let stubbed = Server::start(Path::new(stubbed.path()), false);
     let free = Line::new(&stubbed, "insert, flush stubbed out", insert(), 0);
     let inserts = Line::new(&durable, "insert, durable", insert(), 0);
-    CONNECTIONS.into_iter().for_each(|connections| drop(beside(connections, time, &free, &inserts)));
+    alternate(time, &free, &inserts);
     let increments = Line::new(&durable, "$inc on one document, durable", increment(), documents);
     for connections in CONNECTIONS {
         increments.show(connections, &increments.run(connections, time), None);
@@ -68,6 +68,12 @@ struct Measured {
 
 /// How often two lines alternate: the machine's own pace changes from second to second.
 const SLICES: u32 = 10;
+
+fn alternate(time: Duration, first: &Line<'_>, second: &Line<'_>) {
+    for connections in CONNECTIONS {
+        beside(connections, time, first, second);
+    }
+}
 
 /// Runs two lines in turns and prints both; gives the second's rate by the first's.
 fn beside(connections: usize, time: Duration, first: &Line<'_>, second: &Line<'_>) -> f64 {
