@@ -9,69 +9,23 @@ import datetime
 import os
 import random
 import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
 from checks import Checks
+from server import Server
 
 KILLS = int(os.environ.get("KILLS", "5"))
 SEED = int(os.environ.get("SEED", str(random.SystemRandom().randrange(1 << 32))))
-START_LIMIT_S = 60
 INSERTERS, TRANSFERS, COUNTERS, EXPIRERS = 8, 4, 2, 2
 GROUPS = 20
 ACCOUNTS = 6
 ROUNDS_PER_DATABASE = 10
 """After so many rounds the database is dropped and a new one begun, so that a round's reading stays short."""
-
-
-class Server:
-    """The server on one folder and port."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.process = None
-
-    def start(self):
-        with open(os.path.join(self.folder, "server.log"), "ab") as log:
-            self.process = subprocess.Popen(
-                [os.environ["SHEAF_BINARY"], "serve", "--data", os.path.join(self.folder, "data"), "--port", str(self.port)],
-                stdout=log, stderr=log)
-        end = time.monotonic() + START_LIMIT_S
-        while True:
-            client = self.client()
-            try:
-                client.admin.command("ping")
-                # The expiry runs once a minute by itself: too seldom to be met by a kill.
-                client.admin.command({"setParameter": 1, "ttlMonitorSleepSecs": 1})
-                return client
-            except PyMongoError:
-                client.close()
-                if self.process.poll() is not None:
-                    raise RuntimeError(f"the server ended with {self.process.returncode} instead of starting")
-                if time.monotonic() > end:
-                    raise RuntimeError(f"the server does not answer within {START_LIMIT_S} s")
-
-    def client(self):
-        return MongoClient("127.0.0.1", self.port, directConnection=True, serverSelectionTimeoutMS=300, maxPoolSize=50)
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def log_tail(self):
-        with open(os.path.join(self.folder, "server.log"), errors="replace") as log:
-            return log.readlines()[-20:]
 
 
 class Ledger:

@@ -2,13 +2,14 @@
 # End to end: the built server with MongoDB's own drivers and shell. Installs what is missing, then runs every script.
 #   SHEAF_BINARY=path   tests that binary instead of building one
 #   SCRIPTS="node kill" runs some of the scripts
-#   KILLS=200           how often kill.py ends the server
+#   KILLS=200           how often kill.py and resume.py end the server
+#   RESUMES=10000       how often resume.py resumes its change stream
 set -euo pipefail
 cd "$(dirname "$0")"
 here=$PWD
 root=$(cd ../.. && pwd)
 venv=$root/.venv
-scripts=${SCRIPTS:-node mongoose python_driver mongosh kill}
+scripts=${SCRIPTS:-node mongoose python_driver mongosh kill resume}
 
 install() { # install PACKAGE…: Debian packages
   local sudo=""
@@ -104,7 +105,7 @@ run() { # run NAME COMMAND…: one script; its last line must be the tally
 for script in $scripts; do
   case $script in
     node | mongoose) run "$script" node "$script.mjs" ;;
-    python_driver | kill) run "$script" "$venv/bin/python" "$script.py" ;;
+    python_driver | kill | resume) run "$script" "$venv/bin/python" "$script.py" ;;
     mongosh) run "$script" env HOME="$work/home" "$here/node_modules/.bin/mongosh" --quiet "$MONGODB_URI" mongosh.js ;;
     *) echo "no script named $script"; exit 2 ;;
   esac
