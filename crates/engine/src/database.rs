@@ -356,7 +356,12 @@ impl Inner {
         context: &Context,
         body: impl FnMut(&mut Statement<'_>) -> Result<T>,
     ) -> Result<Written<T>> {
-        self.write_then(context, |writer| writer.hand_over(), body)
+        let unlock = |writer: Writer<'_>| {
+            writer.hand_over();
+            // Whoever was woken meanwhile may also wait for this core.
+            std::thread::yield_now();
+        };
+        self.write_then(context, unlock, body)
     }
 
     fn write_then<T>(

@@ -10,6 +10,9 @@ use crate::statement::{BLOCKED, Statement};
 use bson::{RawDocumentBuf, rawdoc};
 use std::time::Instant;
 
+/// After so many documents that are looked through, others may run: a large batch takes milliseconds.
+const DOCUMENTS_A_TURN: usize = 64;
+
 /// Documents to insert.
 #[derive(Clone, Debug)]
 pub struct Insert {
@@ -55,7 +58,13 @@ impl Inner {
         }
         refuse_system(&insert.namespace)?;
         let documents = std::mem::take(&mut insert.documents).into_iter();
-        let documents: Vec<Result<RawDocumentBuf>> = documents.map(validated).collect();
+        let validated = documents.enumerate().map(|(index, document)| {
+            if index % DOCUMENTS_A_TURN == DOCUMENTS_A_TURN - 1 {
+                std::thread::yield_now();
+            }
+            validated(document)
+        });
+        let documents: Vec<Result<RawDocumentBuf>> = validated.collect();
         let mut reply = InsertReply::default();
         let mut ticket = self.storage.ticket(0);
         let mut next = 0;

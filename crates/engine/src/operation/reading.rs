@@ -218,6 +218,8 @@ impl PlannedRows {
     fn check(&mut self) -> Result<()> {
         self.rows = 0;
         self.context.check()?;
+        // A long scan keeps a core for milliseconds at a time otherwise, which is what a small operation then waits for.
+        std::thread::yield_now();
         if self.cell.is_over() {
             return Err(crate::snapshots::too_old());
         }

@@ -17,6 +17,10 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How often the folder looks whether the readers of a folded generation are gone.
 const BURIAL_DELAY: Duration = Duration::from_millis(100);
 
+/// After so many entries the folder lets others run: where cores are few it would keep one for milliseconds, which is what a
+/// small write then waits for.
+const ENTRIES_A_TURN: usize = 64;
+
 /// What the folder is asked for and how far it is.
 pub(super) struct Fold {
     state: Mutex<FoldState>,
@@ -169,7 +173,15 @@ impl Core {
 
     fn fold_frozen(&self, reached: Reached, folded: &mut Folded) -> Result<()> {
         let frozen = self.published.load().generations.last().expect("a generation is frozen").clone();
-        self.tables.commit(&mut frozen.newest(), reached)?;
+        let mut written = 0_usize;
+        let mut entries = frozen.newest().inspect(|_| {
+            written += 1;
+            if written.is_multiple_of(ENTRIES_A_TURN) {
+                std::thread::yield_now();
+            }
+        });
+        self.tables.commit(&mut entries, reached)?;
+        drop(entries);
         let tables = self.tables.view()?;
         self.reshape(|state| {
             let mut generations = state.generations.clone();
