@@ -283,6 +283,36 @@ async fn keepers_that_die_and_tokens_that_are_lost_do_no_harm() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_is_given_up_loses_nothing() {
+    let store = cluster().await;
+    let mut dice = Dice(0xace);
+    let mut deployment = start(&store, "patient").await;
+    let mut given_up = 0;
+    for _ in 0..60 {
+        let bulk = (0..5).map(|_| write(&mut dice));
+        let bulk = bulk.map(|(name, model)| (store.collection("blog", name), model)).collect();
+        store.bulk_write(bulk, store::BulkWrite::default(), None).await.expect("writes").ok().expect("each");
+        let most = Duration::from_millis(dice.roll(60) as u64);
+        if tokio::time::timeout(most, deployment.step()).await.is_err() {
+            given_up += 1;
+            // Its transaction is let go, and the cursor that it may be waiting for is killed.
+            store.run_command("admin", doc! { "killAllSessions": [] }).await.expect("lets go");
+            if given_up % 3 == 0 {
+                expire_lease(&store).await;
+                deployment = start(&store, &format!("heir {given_up}")).await;
+                assert_eq!(deployment.progress().passes, 0, "it goes on at the token");
+            }
+        }
+    }
+    assert!(given_up > 5, "{given_up} steps were given up");
+    let passes = deployment.progress().passes;
+    caught_up(&mut deployment).await;
+    assert_eq!(deployment.progress().passes, passes, "nothing was found by looking at everything");
+    recount(&store).await;
+    assert_eq!(audited(&store, false).await, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_keeper_waits_and_a_fenced_one_stops() {
     let store = cluster().await;
     let mut first = start(&store, "first").await;

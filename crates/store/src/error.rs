@@ -62,6 +62,12 @@ impl Error {
         matches!(self.code, Some(2 | 9 | 14 | 260 | 50811 | 40647 | 40649))
     }
 
+    /// Whether it says that somebody stopped the operation or the cursor (`Interrupted` 11601, `CursorKilled` 237,
+    /// `CursorNotFound` 43): a change stream can be opened again where it was.
+    pub fn is_killed(&self) -> bool {
+        matches!(self.code, Some(11601 | 237 | 43))
+    }
+
     /// Whether it says that a change stream can't be resumed there any more.
     pub fn is_history_lost(&self) -> bool {
         matches!(self.code, Some(286 | 280)) || self.has_label("NonResumableChangeStreamError")

@@ -46,15 +46,17 @@ impl Carrier<'_> {
     }
 
     /// What may be many is written first, in bounded transactions: copies of a document, and references to one that is gone.
-    pub(super) async fn before_record(&self, key: &Key) -> Result<u64> {
-        let Images { before, now, tried } = self.images(key, None).await?;
+    /// Gives how much it was, and what was read for it.
+    pub(super) async fn before_record(&self, key: &Key) -> Result<(u64, Images)> {
+        let images = self.images(key, None).await?;
+        let Images { before, now, tried } = &images;
         let mut effects = 0;
         let mut many = self.keeper.others(&key.0, before.as_deref(), now.as_deref(), false)?;
-        for tried in &tried {
+        for tried in tried {
             let again = self.keeper.others(&key.0, Some(tried), now.as_deref(), false)?;
             many.extend(again.into_iter().filter(|effect| matches!(effect, Effect::Fan { .. })));
         }
-        if let (None, Some(_), Some(watch)) = (&before, &now, self.keeper.watches.get(&key.0)) {
+        if let (None, Some(_), Some(watch)) = (before, now, self.keeper.watches.get(&key.0)) {
             // An author that is seen for the first time may have had too many followers meanwhile.
             let limited = watch.authors.iter().filter(|fan| fan.threshold.is_some());
             for fan in limited {
@@ -68,13 +70,28 @@ impl Carrier<'_> {
                 Effect::Fan { fan, what } => {
                     match Inboxes::new(self.store, self.database, &fan).concerns_nobody(&what).await? {
                         true => 0,
-                        false => self.in_pages(&Many::Inboxes(&fan, &what, now.as_ref()), key).await?,
+                        false => self.in_pages(&Many::Inboxes(&fan, &what, now.is_some()), key).await?,
                     }
                 }
                 _ => 0,
             };
         }
-        Ok(effects)
+        Ok((effects, images))
+    }
+
+    /// What has become of a document since what may be many was written for it.
+    fn since(&self, key: &Key, seen: &Images, images: &Images) -> Result<Since> {
+        let is_noted = |tried: &RawDocumentBuf| seen.tried.contains(tried) || seen.now.as_ref() == Some(tried);
+        let is_known = images.before == seen.before && images.tried.iter().all(is_noted);
+        if images.now == seen.now {
+            return Ok(if is_known { Since::Nothing } else { Since::Accounted });
+        }
+        if !is_known || images.now.is_some() != seen.now.is_some() {
+            return Ok(Since::Written);
+        }
+        let missed = self.keeper.others(&key.0, seen.now.as_deref(), images.now.as_deref(), false)?;
+        let is_many = |effect: &Effect| matches!(effect, Effect::Spread { .. } | Effect::Fan { .. });
+        Ok(if missed.iter().any(is_many) { Since::Written } else { Since::Nothing })
     }
 
     /// Accounts for a document within a writer's transaction, unless too many others follow from it.
@@ -85,7 +102,7 @@ impl Carrier<'_> {
             let many = match &effect {
                 Effect::Spread { spread, .. } => Many::Copies(spread),
                 Effect::Referrers { rule, .. } if now.is_none() => Many::References(rule),
-                Effect::Fan { fan, what } => Many::Inboxes(fan, what, None),
+                Effect::Fan { fan, what } => Many::Inboxes(fan, what, false),
                 _ => continue,
             };
             let mut last = None;
@@ -103,28 +120,39 @@ impl Carrier<'_> {
         Ok(changed + self.document(key, sums, session).await?)
     }
 
-    /// One transaction: documents as they are, their records, the effects of the differences, the token.
-    pub(super) async fn batch(&self, keys: &[Key], token: Option<Document>) -> Result<u64> {
+    /// One transaction: documents as they are, their records, the effects of the differences, the token. None if something was
+    /// accounted for since it was read: what may be many is to be written again first.
+    pub(super) async fn batch(&self, keys: &[(Key, Images)], token: Option<Document>) -> Result<Option<u64>> {
         let mut session = self.store.start_session().await?;
         session.start_transaction().await?;
         let done = self.batch_in(keys, token, &mut session).await;
         match done {
-            Ok(effects) => session.commit_transaction().await.map(|()| effects),
-            Err(error) => {
+            Ok(Some(effects)) => session.commit_transaction().await.map(|()| Some(effects)),
+            over => {
                 // The error of the body matters; the transaction is over either way.
                 let _ = session.abort_transaction().await;
-                Err(error)
+                over
             }
         }
     }
 
-    async fn batch_in(&self, keys: &[Key], token: Option<Document>, session: &mut Session) -> Result<u64> {
+    async fn batch_in(
+        &self,
+        keys: &[(Key, Images)],
+        token: Option<Document>,
+        session: &mut Session,
+    ) -> Result<Option<u64>> {
         self.check_lease(token, session).await?;
         let (mut count, mut sums) = (0, Sums::default());
-        for key in keys {
-            count += self.document(key, &mut sums, session).await?;
+        for (key, seen) in keys {
+            let images = self.images(key, Some(&mut *session)).await?;
+            match self.since(key, seen, &images)? {
+                Since::Nothing => count += self.document_of(key, images, &mut sums, session).await?,
+                Since::Written => {}
+                Since::Accounted => return Ok(None),
+            }
         }
-        Ok(count + self.write_sums(&mut sums, session).await?)
+        Ok(Some(count + self.write_sums(&mut sums, session).await?))
     }
 
     async fn check_lease(&self, token: Option<Document>, session: &mut Session) -> Result<()> {
@@ -135,8 +163,13 @@ impl Carrier<'_> {
     }
 
     async fn document(&self, key: &Key, sums: &mut Sums, session: &mut Session) -> Result<u64> {
+        let images = self.images(key, Some(&mut *session)).await?;
+        self.document_of(key, images, sums, session).await
+    }
+
+    async fn document_of(&self, key: &Key, images: Images, sums: &mut Sums, session: &mut Session) -> Result<u64> {
         let (collection, id) = key;
-        let Images { before, now, tried } = self.images(key, Some(&mut *session)).await?;
+        let Images { before, now, tried } = images;
         let mut count = 0;
         if let Some(now) = &now {
             let document = Document::try_from(&**now)?;
@@ -445,26 +478,24 @@ impl Carrier<'_> {
         match many {
             Many::Copies(spread) => self.spread_page(spread, collection, id, after, session).await,
             Many::References(rule) => self.references_page(rule, collection, id, after, session).await,
-            Many::Inboxes(fan, what, image) => {
-                if let (None, Some(image)) = (&after, image) {
-                    self.note_tried(collection, id, image, session).await?;
+            Many::Inboxes(fan, what, noted) => {
+                if *noted {
+                    self.note_tried(collection, id, session).await?;
                 }
                 Inboxes::new(self.store, self.database, fan).page(what, after, Some(session)).await
             }
         }
     }
 
-    /// Remembers with the first page what was fanned out: if the record is never reached and the document changes or goes
+    /// Remembers with each page what is fanned out: if the record is never reached and the document changes or goes
     /// meanwhile, it is taken back from this.
-    async fn note_tried(
-        &self,
-        collection: &str,
-        id: &Bson,
-        image: &RawDocumentBuf,
-        session: &mut Session,
-    ) -> Result<()> {
+    async fn note_tried(&self, collection: &str, id: &Bson, session: &mut Session) -> Result<()> {
+        let source = self.collection(collection);
+        let Some(image) = source.find_one(doc! { "_id": id.clone() }, Some(&mut *session)).await? else {
+            return Ok(());
+        };
         let by_id = doc! { "_id": record_id(collection, id) };
-        let note = doc! { "$addToSet": { "tried": Document::try_from(&**image)? } };
+        let note = doc! { "$addToSet": { "tried": image } };
         let upsert = Update { upsert: true, ..Update::default() };
         self.collection(RECORDS).update_one(by_id, note, upsert, Some(session)).await.map(|_| ())
     }
@@ -549,12 +580,23 @@ pub(super) enum Many<'e> {
     Copies(&'e Spread),
     /// References to it, when it is gone.
     References(&'e Referrers),
-    /// Inboxes that it comes into or leaves, with the image that is noted as tried.
-    Inboxes(&'e Fan, &'e Fanned, Option<&'e RawDocumentBuf>),
+    /// Inboxes that it comes into or leaves, and whether it is noted as tried.
+    Inboxes(&'e Fan, &'e Fanned, bool),
+}
+
+/// What has become of a document since what may be many was written for it.
+enum Since {
+    /// Nothing that matters to that.
+    Nothing,
+    /// It was written: an event of its own follows, and finds everything as it was.
+    Written,
+    /// It stands as it was, but somebody accounted for it or filled inboxes with it: a transaction of a keeper that was thought
+    /// dead.
+    Accounted,
 }
 
 /// A document as it is, and what is known of it.
-struct Images {
+pub(super) struct Images {
     /// What was accounted for.
     before: Option<RawDocumentBuf>,
     now: Option<RawDocumentBuf>,

@@ -6,7 +6,7 @@
 
 use super::super::timeline::{Fan, Fanned, INBOXES, is_above};
 use super::super::value::tree;
-use super::records::raw;
+use super::records::{RECORDS, raw, record_id};
 use bson::{Bson, Document, doc};
 use store::{Collection, Find, Result, Session, Store, Update};
 
@@ -200,6 +200,7 @@ impl<'r> Inboxes<'r> {
         let of_author = doc! { &self.fan.by: author.clone() };
         let mut items = self.collection(&self.fan.items).find(of_author, newest_first, session.as_deref_mut()).await?;
         let beyond = (items.len() > self.fan.cap).then(|| items.pop()).flatten();
+        self.note_tried(owner, &items, session.as_deref_mut()).await?;
         for item in &items {
             let Some(id) = item.get("_id") else { continue };
             if self.settle(owner, id, Some(item), true, session.as_deref_mut()).await? == Settled::Below {
@@ -214,6 +215,31 @@ impl<'r> Inboxes<'r> {
         if is_above(&key, inbox.floor.as_ref())? {
             inbox.floor = Some(key);
             self.store_state(owner, &inbox, session).await?;
+        }
+        Ok(())
+    }
+
+    /// Remembers items that come into an inbox as they are now, and are not accounted for so: one that is something else by then
+    /// is taken back from this.
+    async fn note_tried(&self, owner: &Bson, items: &[Document], mut session: Option<&mut Session>) -> Result<()> {
+        let id = |item: &Document| item.get("_id").map(|id| record_id(&self.fan.items, id));
+        let ids: Vec<Bson> = items.iter().filter_map(id).map(Bson::Document).collect();
+        let images = Find { projection: Some(doc! { "image": 1 }), ..Find::default() };
+        let records = self.collection(RECORDS);
+        let known = records.find(doc! { "_id": { "$in": ids } }, images, session.as_deref_mut()).await?;
+        let row = |image: &Document| -> Result<Option<Document>> { Ok(self.fan.row(owner, &raw(image)?)?) };
+        for item in items {
+            let Some(id) = id(item) else { continue };
+            let record = known.iter().find(|record| record.get_document("_id").is_ok_and(|known| *known == id));
+            let image = record.and_then(|record| record.get_document("image").ok());
+            if let Some(image) = image
+                && row(image)? == row(item)?
+            {
+                continue;
+            }
+            let note = doc! { "$addToSet": { "tried": item.clone() } };
+            let upsert = Update { upsert: true, ..Update::default() };
+            records.update_one(doc! { "_id": id }, note, upsert, session.as_deref_mut()).await?;
         }
         Ok(())
     }

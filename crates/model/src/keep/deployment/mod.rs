@@ -80,6 +80,8 @@ pub struct Deployment {
     keeper: Keeper,
     lease: Lease,
     stream: Option<ChangeStream>,
+    /// Events that the stream has given and that are not carried out yet: a step that is given up keeps them here.
+    given: Vec<Document>,
     progress: Progress,
 }
 
@@ -105,8 +107,8 @@ impl Deployment {
         let Some(lease) = Lease::take(store, database, owner, now_ms()).await? else { return Ok(None) };
         records::prepare(store, database).await?;
         let progress = Progress::default();
-        let mut kept =
-            Deployment { store: store.clone(), database: database.to_owned(), keeper, lease, stream: None, progress };
+        let (store, database, given) = (store.clone(), database.to_owned(), Vec::new());
+        let mut kept = Deployment { store, database, keeper, lease, stream: None, given, progress };
         kept.open().await?;
         Ok(Some(kept))
     }
@@ -118,6 +120,8 @@ impl Deployment {
 
     /// Opens the stream at the lease's token, or begins with a pass over everything.
     async fn open(&mut self) -> Result<()> {
+        // What was given and not carried out comes again.
+        self.given.clear();
         if let Some(token) = self.lease.token.clone() {
             let options = Watch { start: Start::StartAfter(token), ..watch() };
             match self.store.watch_database(&self.database, options).await {
@@ -144,22 +148,28 @@ impl Deployment {
         Ok(())
     }
 
-    /// Carries out the effects of the next events, at most [`BATCH`]; gives how many there were.
+    /// Carries out the effects of the next events, at most [`BATCH`]; gives how many there were. Nothing is lost if the step is
+    /// given up in the middle: the next one goes on.
     ///
     /// # Errors
     /// A lease that another keeper took, a failing connection.
     pub async fn step(&mut self) -> Result<usize> {
         let now = now_ms();
         let renewed = self.lease.renew(&self.store, now).await?;
-        let Some(stream) = &mut self.stream else { return Err(Error::new(20, "the keeper was not started")) };
-        let mut events = Vec::new();
-        while events.len() < BATCH {
+        let Some(stream) = &mut self.stream else {
+            // A step before this one was given up while it opened the stream.
+            self.open().await?;
+            return Ok(1);
+        };
+        while self.given.len() < BATCH {
             match stream.next_if_any().await {
-                Ok(Some(event)) => events.push(event),
+                Ok(Some(event)) => self.given.push(event),
                 Ok(None) => break,
-                Err(error) if error.is_history_lost() => {
+                Err(error) if error.is_history_lost() || error.is_killed() => {
                     self.progress.failed(&error);
-                    self.lease.token = None;
+                    if error.is_history_lost() {
+                        self.lease.token = None;
+                    }
                     self.stream = None;
                     self.open().await?;
                     return Ok(1);
@@ -171,7 +181,7 @@ impl Deployment {
                 break;
             }
         }
-        let token = stream.resume_token();
+        let (token, events) = (stream.resume_token(), &self.given);
         if events.is_empty() && stream.is_alive() {
             self.progress.lag = Duration::ZERO;
             // A quiet stream's token moves too, so that it never gets too old.
@@ -182,16 +192,17 @@ impl Deployment {
         }
         let is_lost = !stream.is_alive() || events.iter().any(is_definition);
         let (mut seen, mut batch) = (BTreeSet::new(), Vec::new());
-        for event in &events {
+        for event in events {
             if let Some(key) = self.key(event)
                 && seen.insert(format!("{} {}", key.0, key.1))
             {
                 batch.push(key);
             }
         }
+        let (count, last) = (events.len(), events.last().and_then(|event| event.get_timestamp("clusterTime").ok()));
         self.carry(batch, token).await?;
-        self.progress.events += events.len() as u64;
-        if let Some(time) = events.last().and_then(|event| event.get_timestamp("clusterTime").ok()) {
+        self.progress.events += count as u64;
+        if let Some(time) = last {
             let age_ms = now_ms() - i64::from(time.time) * 1000;
             self.progress.lag = Duration::from_millis(age_ms.max(0) as u64);
         }
@@ -203,7 +214,8 @@ impl Deployment {
                 self.open().await?;
             }
         }
-        Ok(events.len())
+        self.given.clear();
+        Ok(count)
     }
 
     /// Gives the lease back.
@@ -273,13 +285,18 @@ impl Deployment {
             keeper: &self.keeper,
             lease: Some(&self.lease),
         };
-        for key in &keys {
-            self.progress.effects += many.before_record(key).await?;
-        }
-        let (begun, mut attempts) = (Instant::now(), 0);
+        let (begun, mut attempts, mut seen) = (Instant::now(), 0, Vec::new());
         let effects = loop {
-            match many.batch(&keys, token.clone()).await {
-                Ok(effects) => break effects,
+            if seen.is_empty() {
+                for key in &keys {
+                    let (effects, images) = many.before_record(key).await?;
+                    self.progress.effects += effects;
+                    seen.push((key.clone(), images));
+                }
+            }
+            match many.batch(&seen, token.clone()).await {
+                Ok(Some(effects)) => break effects,
+                Ok(None) => seen.clear(),
                 Err(error) if error.has_label("TransientTransactionError") && begun.elapsed() < RETRY => {
                     attempts += 1;
                     self.progress.failed(&error);
