@@ -10,6 +10,7 @@ use crate::operation::Query;
 use crate::statement::Statement;
 use crate::storage::{Direction, View};
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The keys that one step of dropping deletes.
@@ -339,9 +340,11 @@ impl Inner {
     /// middle of a drop.
     pub(crate) fn orphans(&self, state: &State) -> Result<Vec<[u8; 5]>> {
         let mut orphans = Vec::new();
+        let indexes = state.catalog.all().flat_map(|collection| &collection.indexes);
+        let indexes: HashSet<u32> = indexes.map(|index| index.id).collect();
         for kind in [keyspace::RECORDS, keyspace::BUCKETS, keyspace::IDS, keyspace::INDEXES] {
             let known = |id: u32| match kind {
-                keyspace::INDEXES => state.catalog.all().any(|c| c.indexes.iter().any(|index| index.id == id)),
+                keyspace::INDEXES => indexes.contains(&id),
                 _ => state.catalog.by_id(id).is_some(),
             };
             let mut from = vec![kind];
