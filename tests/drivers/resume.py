@@ -37,7 +37,7 @@ class Writers:
         self.lock = threading.Lock()
         self.inserted = set()
         self.deleted = set()
-        self.threads = [threading.Thread(target=self.write, args=(n,)) for n in range(WRITERS)]
+        self.threads = [threading.Thread(target=self.write, args=(n,), daemon=True) for n in range(WRITERS)]
         for thread in self.threads:
             thread.start()
 
