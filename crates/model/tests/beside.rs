@@ -393,6 +393,64 @@ async fn what_a_service_accounts_for_is_not_counted_again_by_the_keeper() {
     assert_eq!(audited(&store, false).await, []);
 }
 
+/// A service's transaction that has inserted and accounted for a document, before its commit.
+async fn accounted(store: &Store, collection: &str, document: Document) -> store::Result<store::Session> {
+    let mut session = store.start_session().await?;
+    session.start_transaction().await?;
+    let key = (collection.to_owned(), document.get("_id").expect("an _id").clone());
+    store.collection("blog", collection).insert_one(document, Some(&mut session)).await?;
+    account(store, "blog", &keeper(), &[key], &mut session).await?;
+    Ok(session)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parent_and_a_child_that_come_in_the_same_moment_conflict() {
+    let store = cluster().await;
+    let ann = || doc! { "_id": 1, "name": "Ann" };
+    for is_child_first in [true, false] {
+        let (first, second) = match is_child_first {
+            true => (("posts", post(1, 1)), ("authors", ann())),
+            false => (("authors", ann()), ("posts", post(1, 1))),
+        };
+        let mut one = accounted(&store, first.0, first.1).await.expect("the first is accounted for");
+        // Neither sees the other: one of the two must fail, and see it when it is tried again.
+        let error = match accounted(&store, second.0, second.1.clone()).await {
+            Err(error) => error,
+            Ok(mut two) => {
+                one.commit_transaction().await.expect("commits");
+                two.commit_transaction().await.expect_err("conflicts")
+            }
+        };
+        assert!(error.has_label("TransientTransactionError"), "{error:?}");
+        let _ = one.commit_transaction().await; // if it was not yet
+        accounted(&store, second.0, second.1).await.expect("sees it").commit_transaction().await.expect("commits");
+        recount(&store).await;
+        assert_eq!(audited(&store, false).await, []);
+        for collection in ["posts", "authors"] {
+            let gone = store.collection("blog", collection);
+            gone.delete_many(doc! {}, None).await.expect("deleted");
+        }
+        caught_up(&mut start(&store, "sweeper").await).await;
+        expire_lease(&store).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_record_of_a_document_that_never_came_goes_with_a_pass() {
+    let store = cluster().await;
+    accounted(&store, "posts", post(1, 9)).await.expect("accounted for").commit_transaction().await.expect("commits");
+    let awaited = doc! { "awaited": { "$exists": true } };
+    let records = store.collection("blog", "sheaf.records");
+    assert_eq!(records.count(awaited.clone(), None).await.expect("counts"), 1);
+    let mut deployment = start(&store, "one").await;
+    // Nobody refers to it any longer.
+    store.collection("blog", "posts").delete_one(doc! { "_id": 1 }, None).await.expect("deleted");
+    caught_up(&mut deployment).await;
+    deployment.pass().await.expect("passes");
+    assert_eq!(records.count(awaited, None).await.expect("counts"), 0);
+    recount(&store).await;
+}
+
 /// What an audit by URL has to find.
 async fn damaged(store: &Store) {
     set(store, "authors", 1, doc! { "$inc": { "posts": 3_i64 }, "$set": { "about": "here" } }).await;

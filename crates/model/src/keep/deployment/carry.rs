@@ -325,8 +325,22 @@ impl Carrier<'_> {
             return Ok(0);
         }
         let by_id = doc! { "_id": id.clone() };
-        let done = self.collection(collection).update_one(by_id, update, Update::default(), Some(session)).await?;
+        let done =
+            self.collection(collection).update_one(by_id, update, Update::default(), Some(&mut *session)).await?;
+        if done.matched == 0 {
+            self.await_document(collection, id, session).await?;
+        }
         Ok(done.modified)
+    }
+
+    /// A document that others wait for is not there, as far as this transaction sees. Whoever creates it meanwhile writes its
+    /// record, and so does this: the two conflict, and the later one sees what the other did. The record goes with a pass
+    /// once nobody refers to the document.
+    async fn await_document(&self, collection: &str, id: &Bson, session: &mut Session) -> Result<()> {
+        let by_id = doc! { "_id": record_id(collection, id) };
+        let upsert = Update { upsert: true, ..Update::default() };
+        let more = doc! { "$inc": { "awaited": 1_i64 } };
+        self.collection(RECORDS).update_one(by_id, more, upsert, Some(session)).await.map(|_| ())
     }
 
     async fn effect(&self, effect: Effect, sums: &mut Sums, session: &mut Session) -> Result<u64> {
@@ -415,6 +429,7 @@ impl Carrier<'_> {
     async fn fill(&self, fill: &Fill, (collection, id): &Key, now: &Document, session: &mut Session) -> Result<u64> {
         let by_id = doc! { "_id": tree(fill.id.clone())? };
         let Some(source) = self.collection(&fill.copy.source).find_one(by_id, Some(&mut *session)).await? else {
+            self.await_document(&fill.copy.source, &tree(fill.id.clone())?, session).await?;
             return Ok(0);
         };
         let mut path = String::new();

@@ -296,7 +296,13 @@ impl Deployment {
             }
             match many.batch(&seen, token.clone()).await {
                 Ok(Some(effects)) => break effects,
-                Ok(None) => seen.clear(),
+                Ok(None) if begun.elapsed() < RETRY => seen.clear(),
+                Ok(None) => {
+                    return Err(Error::new(
+                        112,
+                        "somebody else accounts for the same documents all the time: is a second keeper at work?",
+                    ));
+                }
                 Err(error) if error.has_label("TransientTransactionError") && begun.elapsed() < RETRY => {
                     attempts += 1;
                     self.progress.failed(&error);

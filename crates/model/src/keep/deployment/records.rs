@@ -8,7 +8,7 @@ use engine::document::Number;
 use store::{Index, Result, Store};
 
 /// The collection, in each database, with the records: `{_id: {c: collection, id}, image, shares: [{k, p, v}]}`,
-/// and `tried` while inboxes are being filled.
+/// `tried` while inboxes are being filled, and `awaited` for a document that is referred to and not there.
 pub const RECORDS: &str = "sheaf.records";
 
 /// The collection, in each database, with the lease and the resume token.
