@@ -242,6 +242,8 @@ async fn keepers_that_die_and_tokens_that_are_lost_do_no_harm() {
         |name: &str, default: u64| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
     let (rounds, writes) = (set("SHEAF_KEEP_ROUNDS", 20), set("SHEAF_KEEP_WRITES", 25));
     let (begun, mut kills) = (std::time::Instant::now(), 0_u64);
+    // How long a keeper takes to catch up, in milliseconds: as it was when last one was let.
+    let mut pace = 16 * writes;
     for round in 0..rounds {
         let mut deployment = start(&store, &format!("keeper {round}")).await;
         for _ in 0..3 {
@@ -253,12 +255,14 @@ async fn keepers_that_die_and_tokens_that_are_lost_do_no_harm() {
                 left -= left.min(25);
             }
             // Killed at any point, perhaps when it has just caught up.
-            let most = Duration::from_millis(dice.roll(16 * writes) as u64);
+            let (most, started) = (Duration::from_millis(dice.roll(pace + 1) as u64), std::time::Instant::now());
             let work = async { while deployment.step().await.expect("steps") > 0 {} };
             if tokio::time::timeout(most, work).await.is_err() {
                 kills += 1;
                 // A dead keeper's transaction holds what it wrote for a minute; here it is let go at once.
                 store.run_command("admin", doc! { "killAllSessions": [] }).await.expect("lets go");
+            } else {
+                pace = (started.elapsed().as_millis() as u64).max(10);
             }
         }
         drop(deployment);
@@ -271,6 +275,7 @@ async fn keepers_that_die_and_tokens_that_are_lost_do_no_harm() {
     let mut deployment = start(&store, "last").await;
     caught_up(&mut deployment).await;
     eprintln!("{} writes, killed {kills} times, in {:?}", rounds * 3 * writes, begun.elapsed());
+    assert!(kills > rounds / 2, "killed {kills} times");
     recount(&store).await;
     assert_eq!(audited(&store, false).await, []);
     deployment.pass().await.expect("passes");
