@@ -395,3 +395,47 @@ fn a_change_stream_is_closed_with_the_invalidate_event() {
         assert_eq!(gone.unwrap_err().code, Code::CURSOR_NOT_FOUND);
     }
 }
+
+/// How often the operations of one test made room for others.
+static MADE_ROOM: AtomicU64 = AtomicU64::new(0);
+
+#[test]
+fn what_is_a_few_reads_away_is_answered_at_once_and_what_may_take_long_makes_room() {
+    let engine = memory();
+    let context = Context {
+        blocking: |part| {
+            MADE_ROOM.fetch_add(1, Ordering::Relaxed);
+            part();
+        },
+        ..Context::default()
+    };
+    let many: Vec<i32> = (0..200).collect();
+    let documents = (0..300).map(|id| rawdoc! { "_id": id, "other": (id + 1) % 300, "even": id % 2 }).collect();
+    insert(&engine, &context, documents);
+    insert(&engine, &context, vec![rawdoc! { "_id": "many", "other": bson::RawArrayBuf::from_iter(many) }]);
+    let by_id = |id: bson::RawBson| rawdoc! { "$match": { "_id": id } };
+    let join = |foreign: &str| rawdoc! { "$lookup": { "from": "items", "localField": "other", "foreignField": foreign, "as": "joined" } };
+    let shown = rawdoc! { "$project": { "joined": 1 } };
+    let joined = |pipeline: &[RawDocumentBuf]| {
+        let before = MADE_ROOM.load(Ordering::Relaxed);
+        let pipeline = pipeline.iter().cloned().collect();
+        let rows = engine.aggregate(&context, &Aggregate::new(namespace(), pipeline)).unwrap().documents;
+        let first = rawdoc_of(&rows[0]).get_array("joined").map_or(0, |joined| joined.into_iter().count());
+        (rows.len(), first, MADE_ROOM.load(Ordering::Relaxed) - before)
+    };
+    let one = by_id(7.into());
+    assert_eq!(joined(&[one.clone(), join("_id"), join("_id"), shown.clone()]), (1, 1, 0));
+    assert_eq!(joined(&[one.clone(), join("even")]), (1, 0, 1), "without an index the other collection is read whole");
+    assert_eq!(joined(&[by_id("many".into()), join("_id")]), (1, 200, 1), "200 values");
+    assert_eq!(joined(&[rawdoc! { "$match": { "even": 1 } }, join("_id")]).2, 1, "a collection is read for each row");
+    let all = rawdoc! { "$group": { "_id": null, "joined": { "$first": "$joined" } } };
+    assert_eq!(joined(&[one, join("_id"), all]).2, 1, "a group reads everything for one row");
+    let range = rawdoc! { "$match": { "_id": { "$gte": 0 } } };
+    assert_eq!(joined(&[range.clone(), join("_id"), shown]), (101, 1, 0), "a page of an index's range");
+    let redact = rawdoc! { "$redact": { "$cond": [{ "$eq": ["$_id", 299] }, "$$KEEP", "$$PRUNE"] } };
+    assert_eq!(joined(&[range, join("_id"), redact]), (1, 1, 1), "any number of rows may be left out");
+}
+
+fn rawdoc_of(bytes: &[u8]) -> RawDocumentBuf {
+    RawDocumentBuf::from_bytes(bytes.to_vec()).unwrap()
+}

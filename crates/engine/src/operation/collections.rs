@@ -27,6 +27,10 @@ impl Collections for EngineCollections {
         self.run(namespace, pipeline, context, None)
     }
 
+    fn block(&self, part: &mut dyn FnMut()) {
+        self.context.block(part);
+    }
+
     fn has_index(&self, namespace: &Namespace, path: &str, _: &StageContext) -> Result<bool> {
         let Some(collection) = self.reading.catalog.get(namespace) else { return Ok(true) };
         let usable = |collection: &Collection| {

@@ -61,6 +61,11 @@ pub trait Collections: Send + Sync {
     /// What planning and opening refuse.
     fn aggregate(&self, namespace: &Namespace, pipeline: &Arc<Pipeline>, context: &Arc<StageContext>) -> Result<Rows>;
 
+    /// Runs a part that may take long, while others get room for their work. The default runs it in place.
+    fn block(&self, part: &mut dyn FnMut()) {
+        part();
+    }
+
     /// Whether an index answers equality on a path by itself, so that [`Collections::matching`] is cheap for each value.
     ///
     /// # Errors

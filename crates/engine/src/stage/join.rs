@@ -13,6 +13,9 @@ use crate::stage::{Pipeline, Rows, StageContext};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// The most values of one row that are looked up without making room for other work.
+const MAX_QUICK_VALUES: usize = 128;
+
 /// A way to find documents by the value of a field.
 pub(super) struct Join {
     from: Namespace,
@@ -59,27 +62,42 @@ impl Join {
             Ok(Arc::new(collect(rows, usize::MAX)?.unwrap_or_default()))
         };
         let mut answers = Vec::with_capacity(values.len());
-        match &mut self.plan {
-            Plan::Table(table) => return table.find(values, collator),
-            Plan::Index(cache) => {
-                for value in values {
-                    let key = encoded(*value, collator)?;
-                    let answer = match cache.answers.get(&key) {
-                        Some(known) => Arc::clone(known),
-                        None => {
-                            let rows = ask(*value)?;
-                            cache.keep(&key, &rows, context.memory_bytes);
-                            rows
-                        }
-                    };
-                    answers.push(answer);
-                }
-            }
-            Plan::Scan | Plan::Undecided => {
+        let mut answer = |cache: Option<&mut Cache>| -> Result<()> {
+            let Some(cache) = cache else {
                 for value in values {
                     answers.push(ask(*value)?);
                 }
+                return Ok(());
+            };
+            for value in values {
+                let key = encoded(*value, collator)?;
+                let answer = match cache.answers.get(&key) {
+                    Some(known) => Arc::clone(known),
+                    None => {
+                        let rows = ask(*value)?;
+                        cache.keep(&key, &rows, context.memory_bytes);
+                        rows
+                    }
+                };
+                answers.push(answer);
             }
+            Ok(())
+        };
+        let cache = match &mut self.plan {
+            Plan::Table(table) => return table.find(values, collator),
+            Plan::Index(cache) => Some(cache),
+            Plan::Scan | Plan::Undecided => None,
+        };
+        if values.len() <= MAX_QUICK_VALUES {
+            answer(cache)?;
+        } else {
+            let (mut cache, mut done) = (Some(cache), Ok(()));
+            context.collections.block(&mut || {
+                if let Some(cache) = cache.take() {
+                    done = answer(cache);
+                }
+            });
+            done?;
         }
         if answers.len() == 1 { Ok(answers.remove(0)) } else { Ok(union(answers)) }
     }

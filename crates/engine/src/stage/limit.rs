@@ -50,6 +50,10 @@ impl RowSource for Limited {
         }
         Ok(row)
     }
+
+    fn is_quick(&self) -> bool {
+        self.input.as_ref().is_none_or(|input| input.is_quick())
+    }
 }
 
 impl Stage for Limit {

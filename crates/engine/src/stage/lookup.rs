@@ -226,6 +226,16 @@ impl RowSource for Joining {
         let document = edit::set(row.document(), self.stage.target.as_str(), Some(RawBsonRef::Array(&array)))?;
         Ok(Some(row.with_document(document)))
     }
+
+    /// By `_id` each of the row's values is one read; many values make room for other work by themselves.
+    fn is_quick(&self) -> bool {
+        let stage = &self.stage;
+        let is_by_id = stage.fields.as_ref().is_some_and(|(_, foreign)| foreign.as_str() == "_id");
+        let (Some(from), None, true) = (&stage.from, &stage.pipeline, is_by_id) else { return false };
+        stage.unwinding.unwrap_or(true)
+            && self.input.is_quick()
+            && self.context.collections.has_index(from, "_id", &self.context).unwrap_or(false)
+    }
 }
 
 impl Joining {

@@ -5,7 +5,7 @@
 use crate::error::{Error, Result};
 use crate::expression::Environment;
 use crate::filter::Filter;
-use crate::stage::{ParseContext, Rows, Stage, StageContext, StageKind, mapped};
+use crate::stage::{ParseContext, Rows, Stage, StageContext, StageKind, filtered};
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn refuse_near(value: RawBsonRef<'_>) -> Result<()> {
 impl Stage for Match {
     fn open(self: Arc<Self>, input: Rows, context: &Arc<StageContext>) -> Result<Rows> {
         let context = Arc::clone(context);
-        Ok(mapped(input, move |row| {
+        Ok(filtered(input, move |row| {
             let found = self.filter.matches(row.document(), &context.environment)?;
             Ok(found.then_some(row))
         }))

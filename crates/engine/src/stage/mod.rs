@@ -154,6 +154,11 @@ pub trait Stage: Debug + Send + Sync {
         Err(Error::internal("only row-wise stages map documents"))
     }
 
+    /// Whether a row-wise stage gives no row for some rows.
+    fn leaves_out(&self) -> bool {
+        self.filter().is_some()
+    }
+
     /// The other collections that it reads.
     fn reads(&self) -> Vec<Namespace> {
         Vec::new()
@@ -343,6 +348,8 @@ impl RowSource for Ready {
 struct Mapped<F> {
     input: Rows,
     map: F,
+    /// Whether rows are left out, so that any number of them may be read for one.
+    leaves_out: bool,
 }
 
 impl<F: FnMut(Row) -> Result<Option<Row>> + Send> RowSource for Mapped<F> {
@@ -354,20 +361,26 @@ impl<F: FnMut(Row) -> Result<Option<Row>> + Send> RowSource for Mapped<F> {
         }
         Ok(None)
     }
+
+    fn is_quick(&self) -> bool {
+        !self.leaves_out && self.input.is_quick()
+    }
 }
 
-/// Puts a function behind a source.
-fn mapped(input: Rows, map: impl FnMut(Row) -> Result<Option<Row>> + Send + 'static) -> Rows {
-    Box::new(Mapped { input, map })
+/// Puts a function behind a source that leaves rows out.
+fn filtered(input: Rows, map: impl FnMut(Row) -> Result<Option<Row>> + Send + 'static) -> Rows {
+    Box::new(Mapped { input, map, leaves_out: true })
 }
 
 /// Puts a row-wise stage behind a source.
 fn mapped_by(stage: Arc<dyn Stage>, input: Rows, context: &Arc<StageContext>) -> Rows {
     let context = Arc::clone(context);
-    mapped(input, move |row| {
+    let leaves_out = stage.leaves_out();
+    let map = move |row: Row| {
         let document = stage.map(row.document(), &context.environment)?;
         Ok(document.map(|document| row.with_document(document)))
-    })
+    };
+    Box::new(Mapped { input, map, leaves_out })
 }
 
 /// A source that is made when its first row is asked for: blocking stages read their input then.
