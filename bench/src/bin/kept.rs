@@ -15,6 +15,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// The allocator of the `sheaf` binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const MODEL: &str = r#"
 entity user collection=users id=long {
   expect count=1_000

@@ -571,9 +571,9 @@ fn many_copies_follow_in_batches() {
     while !shop.find(LAGGING, doc! { "done": { "$ne": true } }).is_empty() {
         shop.update(LAGGING, doc! { "done": { "$ne": true } }, doc! { "$inc": { "tick": 1 } }).expect("a batch");
         rounds += 1;
-        assert!(rounds < 10, "{:?}", shop.find(LAGGING, doc! {}));
+        assert!(rounds < 100, "{:?}", shop.find(LAGGING, doc! {}));
     }
-    assert_eq!(rounds, 3);
+    assert!(rounds > 45, "{rounds} batches: others wait for a large one");
     recount(&shop);
 }
 

@@ -5,6 +5,7 @@
 //! says it looked at. The entry is durable before the operation's reply is sent.
 
 use crate::bson::Writer;
+use crate::command::arguments::{self, Fields};
 use crate::connection::Client;
 use crate::message::Message;
 use crate::operation::Operation;
@@ -113,9 +114,9 @@ pub(crate) async fn ended(
     client: &mut Client,
     message: &Message,
     operation: &Operation,
+    (database, collection): Target<'_>,
     reply: &RawDocument,
 ) {
-    let (database, collection) = target(message.body());
     let took = operation.worked();
     // A name with a null byte is no collection's, and can't be a field's in the reply of `top`.
     if let Some(collection) = collection.filter(|name| !name.is_empty() && !name.contains('\0')) {
@@ -141,17 +142,23 @@ pub(crate) async fn ended(
 }
 
 /// The database and the collection that a command is about.
-pub(crate) fn target(body: &RawDocument) -> (&str, Option<&str>) {
-    let database = engine::document::get(body, "$db").ok().flatten().and_then(|name| name.as_str()).unwrap_or("admin");
-    let mut fields = body.iter();
-    let first = fields.next().and_then(|field| field.ok());
-    let collection = match first {
-        Some((name, RawBsonRef::Int64(_))) if name.as_str() == "getMore" => body.get_str("collection").ok(),
-        Some((name, RawBsonRef::Document(inner))) if name.as_str() == "explain" => target(inner).1,
-        Some((name, RawBsonRef::String(collection))) if !takes_a_name(name.as_str()) => Some(collection),
+pub(crate) type Target<'m> = (&'m str, Option<&'m str>);
+
+/// What a command is about.
+pub(crate) fn target(body: &RawDocument) -> Target<'_> {
+    arguments::fields(body).map_or(("admin", None), |fields| target_of(&fields))
+}
+
+/// What the command with these fields is about.
+pub(crate) fn target_of<'m>(fields: &Fields<'m>) -> Target<'m> {
+    let string = |name: &str| fields.iter().find(|(known, _)| *known == name).and_then(|(_, value)| value.as_str());
+    let collection = match fields.first().copied() {
+        Some(("getMore", RawBsonRef::Int64(_))) => string("collection"),
+        Some(("explain", RawBsonRef::Document(inner))) => target(inner).1,
+        Some((name, RawBsonRef::String(collection))) if !takes_a_name(name) => Some(collection),
         _ => None,
     };
-    (database, collection)
+    (string("$db").unwrap_or("admin"), collection)
 }
 
 /// Whether a command's value is a string that names no collection.

@@ -69,7 +69,7 @@ fn is_one(value: RawBsonRef<'_>) -> bool {
 
 fn parse<'c>(ctx: &Context<'c>) -> Result<(Namespace, Arguments<'c>)> {
     let namespace = namespace(ctx)?;
-    if let Some(pipeline) = ctx.body().get("pipeline")?.filter(|value| value.as_array().is_none()) {
+    if let Some(pipeline) = ctx.field("pipeline").filter(|value| value.as_array().is_none()) {
         return Err(Path { parent: "aggregate", field: "pipeline" }.wrong_type(pipeline, &["array"]));
     }
     let arguments = Arguments::parse(ctx)?;

@@ -20,6 +20,7 @@ use bson::raw::{RawBinaryRef, RawBsonRef};
 use bson::spec::{BinarySubtype, ElementType};
 use bson::{RawArray, RawDocument};
 use engine::{Code, Error, Result};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Where a field is, for messages: `find.limit`.
@@ -283,11 +284,30 @@ pub(crate) fn is_null(value: RawBsonRef<'_>) -> bool {
     matches!(value, RawBsonRef::Null | RawBsonRef::Undefined)
 }
 
+/// A document's fields, read once: a command's are asked for several times.
+pub(crate) type Fields<'a> = Vec<(&'a str, RawBsonRef<'a>)>;
+
+/// Most commands have fewer fields.
+const USUAL_FIELDS: usize = 12;
+
+/// Reads a document's fields.
+///
+/// # Errors
+/// What is not well-formed.
+pub(crate) fn fields(document: &RawDocument) -> Result<Fields<'_>> {
+    let mut fields = Vec::with_capacity(USUAL_FIELDS);
+    for field in document {
+        let (name, value) = field?;
+        fields.push((name.as_str(), value));
+    }
+    Ok(fields)
+}
+
 /// The fields that are walked: a command's, or those of a document nested in it.
-pub(crate) struct Arguments<'a> {
+pub(crate) struct Arguments<'f, 'a> {
     pub(crate) document: &'a RawDocument,
-    /// How many fields at the start are not arguments: the command's own.
-    pub(crate) skip: usize,
+    /// Its fields, without the command's own.
+    pub(crate) fields: Cow<'f, [(&'a str, RawBsonRef<'a>)]>,
     pub(crate) sequences: &'a [Sequence],
     /// Whether fields that every command takes are passed over.
     pub(crate) generic: bool,
@@ -295,16 +315,21 @@ pub(crate) struct Arguments<'a> {
     pub(crate) lenient: bool,
 }
 
-impl<'a> Arguments<'a> {
+impl<'f, 'a> Arguments<'f, 'a> {
     /// A command's.
-    pub(crate) fn of(ctx: &Context<'a>) -> Arguments<'a> {
+    pub(crate) fn of(ctx: &'f Context<'a>) -> Arguments<'f, 'a> {
         let lenient = ctx.command.ignores_unknown_fields;
-        Arguments { document: ctx.body(), skip: 1, sequences: &ctx.message.sequences, generic: true, lenient }
+        let fields = Cow::Borrowed(ctx.fields.get(1..).unwrap_or_default());
+        Arguments { document: ctx.body(), fields, sequences: &ctx.message.sequences, generic: true, lenient }
     }
 
     /// A nested document's.
-    pub(crate) fn nested(document: &'a RawDocument) -> Arguments<'a> {
-        Arguments { document, skip: 0, sequences: &[], generic: false, lenient: false }
+    ///
+    /// # Errors
+    /// What is not well-formed.
+    pub(crate) fn nested(document: &'a RawDocument) -> Result<Arguments<'f, 'a>> {
+        let fields = Cow::Owned(fields(document)?);
+        Ok(Arguments { document, fields, sequences: &[], generic: false, lenient: false })
     }
 }
 
@@ -381,21 +406,20 @@ macro_rules! arguments {
                 parent: &str,
                 document: &$life ::bson::RawDocument,
             ) -> ::engine::Result<$name<$life>> {
-                $name::parse_from(parent, $crate::command::Arguments::nested(document))
+                $name::parse_from(parent, $crate::command::Arguments::nested(document)?)
             }
 
             #[allow(unused_variables)]
             fn parse_from(
                 parent: &str,
-                arguments: $crate::command::Arguments<$life>,
+                arguments: $crate::command::Arguments<'_, $life>,
             ) -> ::engine::Result<$name<$life>> {
                 #[allow(unused_imports)]
                 use $crate::command::arguments::{Field, Path, is_generic, is_null};
                 $(let mut $field: Option<$kind> = None;)*
-                for element in arguments.document.iter().skip(arguments.skip) {
-                    let (key, value) = element?;
-                    let path = Path { parent, field: key.as_str() };
-                    match key.as_str() {
+                for (key, value) in arguments.fields.iter().copied() {
+                    let path = Path { parent, field: key };
+                    match key {
                         $($key => {
                             if $field.is_some() {
                                 return Err(path.duplicate());
@@ -451,7 +475,13 @@ mod tests {
         let raw = RawDocumentBuf::try_from(&document)?;
         let arguments = Sample::parse_from(
             "sample",
-            Arguments { document: &raw, skip: 1, sequences: &[], generic: true, lenient: false },
+            Arguments {
+                document: &raw,
+                fields: Cow::Borrowed(&fields(&raw)?[1..]),
+                sequences: &[],
+                generic: true,
+                lenient: false,
+            },
         )?;
         Ok((arguments.limit, arguments.single.0, arguments.name.to_owned()))
     }

@@ -58,7 +58,7 @@ fn run(ctx: &mut Context<'_>, reply: &mut Writer) -> Result<()> {
     // From here on the context is that of the explained command, whose rights it needs.
     ctx.command = super::find(called)?;
     ctx.called = called;
-    ctx.explained = Some(inner);
+    ctx.explain(Some(inner))?;
     auth::authorize(ctx)?;
     let explain = explained(ctx)?;
     write(ctx, inner, &explain, verbosity, reply)

@@ -95,7 +95,7 @@ pub(super) fn find(ctx: &Context<'_>) -> Result<Find> {
     let namespace = ctx.collection()?;
     let arguments = Arguments::parse(ctx)?;
     ctx.check_uuid(&namespace, arguments.uuid)?;
-    if let Some(filter @ RawBsonRef::Null) = ctx.body().get("filter")? {
+    if let Some(filter @ RawBsonRef::Null) = ctx.field("filter") {
         return Err(Path { parent: "find", field: "filter" }.wrong_type(filter, &["object"]));
     }
     let natural = |field, value: Option<i64>| -> Result<Option<u64>> {

@@ -1,6 +1,6 @@
 //! The arguments that every command takes: database, session and transaction, concerns, time limit, API version.
 
-use super::arguments::{is_null, number, type_name, whole};
+use super::arguments::{Fields, is_null, number, type_name, whole};
 use super::concern::{WriteConcern, check_read_concern};
 use super::{Command, Path};
 use crate::message::Message;
@@ -48,14 +48,13 @@ pub(crate) struct Generic<'a> {
 }
 
 impl<'a> Generic<'a> {
-    /// Parses them from a request, and refuses those that make no sense together or for this command.
-    pub(crate) fn parse(message: &'a Message, command: &Command) -> Result<Generic<'a>> {
+    /// Parses them from a request's fields, and refuses those that make no sense together or for this command.
+    pub(crate) fn parse(message: &'a Message, fields: &Fields<'a>, command: &Command) -> Result<Generic<'a>> {
         let mut generic = Generic { database: message.legacy_database.as_deref().unwrap_or(""), ..Generic::default() };
         let mut has_database = message.legacy_database.is_some();
-        for element in message.body().iter().skip(1) {
-            let (key, value) = element?;
-            let path = Path { parent: command.name, field: key.as_str() };
-            match key.as_str() {
+        for (key, value) in fields.iter().skip(1).copied() {
+            let path = Path { parent: command.name, field: key };
+            match key {
                 "$db" => {
                     generic.database = value.as_str().ok_or_else(|| path.wrong_type(value, &["string"]))?;
                     has_database = true;

@@ -4,7 +4,7 @@
 //! alone drives the lookup, `listCommands`, the error for an unknown name and the generated compatibility list.
 
 mod aggregate;
-mod arguments;
+pub(crate) mod arguments;
 mod backup;
 mod bulk_write;
 mod capped;
@@ -63,7 +63,7 @@ mod validate;
 mod validate_metadata;
 pub(crate) mod write_block;
 
-pub(crate) use arguments::{Arguments, Field, Flag, Path, arguments, number, type_name};
+pub(crate) use arguments::{Arguments, Field, Fields, Flag, Path, arguments, number, type_name};
 pub(crate) use documents::block;
 pub(crate) use generic::Generic;
 pub(crate) use serve::serve;
@@ -165,6 +165,8 @@ pub(crate) struct Context<'c> {
     /// The arguments that every command takes.
     pub(crate) generic: Generic<'c>,
     pub(crate) operation: Arc<Operation>,
+    /// The command's fields.
+    pub(crate) fields: Fields<'c>,
     /// The command that `explain` explains, in the place of `explain` itself.
     pub(crate) explained: Option<&'c RawDocument>,
     /// Set by a command to send another reply, by running again, where the client takes several.
@@ -177,10 +179,22 @@ impl<'c> Context<'c> {
         self.explained.unwrap_or_else(|| self.message.body())
     }
 
+    /// Puts a command in the place of the one that speaks of it, or that one in its own place again.
+    pub(crate) fn explain(&mut self, command: Option<&'c RawDocument>) -> Result<()> {
+        self.explained = command;
+        self.fields = arguments::fields(self.body())?;
+        Ok(())
+    }
+
+    /// The value of a field.
+    pub(crate) fn field(&self, name: &str) -> Option<RawBsonRef<'c>> {
+        self.fields.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+
     /// The value of the command's own field.
     pub(crate) fn value(&self) -> Result<RawBsonRef<'c>> {
-        match self.body().iter().next() {
-            Some(first) => Ok(first?.1),
+        match self.fields.first() {
+            Some((_, value)) => Ok(*value),
             None => Err(Error::internal("a command without a name came as far as its run")),
         }
     }

@@ -282,10 +282,10 @@ fn hash_of<'c>(ctx: &mut Context<'c>, query: &'c RawDocument) -> Result<String> 
     super::generic::check_database(database)?;
     let (command, was_called, was_database) = (ctx.command, ctx.called, ctx.generic.database);
     (ctx.command, ctx.called, ctx.generic.database) = (super::find(called)?, called, database);
-    ctx.explained = Some(query);
+    ctx.explain(Some(query))?;
     let explain = super::explain::explained(ctx);
     (ctx.command, ctx.called, ctx.generic.database) = (command, was_called, was_database);
-    ctx.explained = None;
+    ctx.explain(None)?;
     let explain = explain?;
     refuse_query(&explain, database)?;
     ctx.shared.engine.query_shape_hash(&ctx.engine_context(), &explain)?.ok_or_else(unknown)

@@ -7,7 +7,7 @@ use crate::connection::{Client, compress_reply};
 use crate::fail_points::{FailPoints, Hit, RetryableWrite};
 use crate::message::Message;
 use crate::operation::Operation;
-use crate::profiler;
+use crate::profiler::{self, Target};
 use crate::session::SessionId;
 use crate::state::{ConnectionInfo, Shared, count};
 use engine::{Code, Error, Result};
@@ -66,8 +66,8 @@ pub(crate) async fn serve(shared: &Arc<Shared>, client: &mut Client, message: &M
     let closes = ending.fault.as_ref().is_some_and(|fault| fault.closes);
     let Ending { more_to_come, secret, operation, .. } = ending;
     let mut frame = reply::finish(writer, message, request_id, response_to, more_to_come);
-    if let Some(operation) = &operation {
-        profiler::ended(shared, client, message, operation, reply::document(&frame, message)).await;
+    if let Some((operation, target)) = operation {
+        profiler::ended(shared, client, message, &operation, target, reply::document(&frame, message)).await;
     }
     if !secret {
         frame = compress_reply(frame, message, &client.compressors);
@@ -80,15 +80,15 @@ pub(crate) async fn serve(shared: &Arc<Shared>, client: &mut Client, message: &M
 
 /// What a run leaves to the reply's end.
 #[derive(Default)]
-struct Ending {
+struct Ending<'m> {
     more_to_come: bool,
     /// Not to be compressed.
     secret: bool,
     /// A write that the driver may run again.
     retryable: bool,
     write_concern: WriteConcern,
-    /// What ran, if it came as far.
-    operation: Option<Arc<Operation>>,
+    /// What ran and what it was about, if it came as far.
+    operation: Option<(Arc<Operation>, Target<'m>)>,
     /// Part of a transaction; and whether it ends it.
     in_transaction: bool,
     ends_transaction: bool,
@@ -99,7 +99,7 @@ struct Ending {
 }
 
 /// An error with the labels that drivers branch on.
-fn labelled(mut error: Error, ending: &Ending) -> Error {
+fn labelled(mut error: Error, ending: &Ending<'_>) -> Error {
     if let Some(labels) = ending.fault.as_ref().and_then(|fault| fault.labels.as_ref()) {
         return labels.iter().fold(error, |error, label| error.with_label(label));
     }
@@ -123,7 +123,7 @@ fn labelled(mut error: Error, ending: &Ending) -> Error {
 }
 
 /// A `writeConcernError` on purpose, with its labels.
-fn write_fault(writer: &mut crate::bson::Writer, error: &bson::RawDocument, ending: &Ending) {
+fn write_fault(writer: &mut crate::bson::Writer, error: &bson::RawDocument, ending: &Ending<'_>) {
     writer.put("writeConcernError", error);
     let given = ending.fault.as_ref().and_then(|fault| fault.labels.clone());
     let code = error.get("code").ok().flatten().and_then(super::number).and_then(|code| i32::try_from(code).ok());
@@ -186,21 +186,20 @@ const RETRYABLE: &[Code] = &[
     Code::READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET,
 ];
 
-async fn run(
+async fn run<'m>(
     shared: &Arc<Shared>,
     client: &mut Client,
-    message: &Message,
+    message: &'m Message,
     writer: &mut crate::bson::Writer,
-    ending: &mut Ending,
+    ending: &mut Ending<'m>,
 ) -> Result<()> {
     if let Some(error) = &message.invalid {
         return Err(reply::invalid_bson(error));
     }
-    let called = match message.body().iter_elements().next() {
-        Some(first) => first?.key(),
-        None => return Err(Error::new(Code::COMMAND_NOT_FOUND, "no such command: ''")),
+    let fields = super::arguments::fields(message.body())?;
+    let Some((called, _)) = fields.first().copied() else {
+        return Err(Error::new(Code::COMMAND_NOT_FOUND, "no such command: ''"));
     };
-    let called = called.as_str();
     if message.legacy_database.is_some() && !is_hello(called) {
         let message = format!(
             "Unsupported OP_QUERY command: {called}. The client driver may require an upgrade; see \
@@ -210,7 +209,7 @@ async fn run(
     }
     let command = super::find(called)?;
     ending.secret = UNCOMPRESSED.contains(&command.name);
-    let generic = Generic::parse(message, command)?;
+    let generic = Generic::parse(message, &fields, command)?;
     ending.in_transaction = generic.in_transaction;
     ending.reads_on = command.name == "getMore";
     ending.ends_transaction = command.name.ends_with("Transaction");
@@ -230,15 +229,25 @@ async fn run(
     let id = shared.next_operation_id();
     let max_time_ms = generic.max_time_ms.or_else(|| default_time(shared, command)).filter(|_| !command.own_time_limit);
     let operation = Arc::new(Operation::start(id, command, message.body_bytes(), max_time_ms));
-    ending.operation = Some(operation.clone());
+    ending.operation = Some((operation.clone(), profiler::target_of(&fields)));
     if shared.profiler.is_on() {
         operation.monitor.tell_statements();
     }
     let info = client.info.clone();
     *info.operation.lock() = Some(operation.clone());
     let _running = Running(&info);
-    let mut context =
-        Context { shared, client, message, command, called, generic, operation, explained: None, more_to_come: false };
+    let mut context = Context {
+        shared,
+        client,
+        message,
+        command,
+        called,
+        generic,
+        operation,
+        fields,
+        explained: None,
+        more_to_come: false,
+    };
     auth::authorize(&mut context)?;
     super::write_block::check(&context)?;
     note_session(&mut context)?;
@@ -272,7 +281,7 @@ async fn meet_fail_points(
     command: &Command,
     called: &str,
     write: Option<RetryableWrite>,
-    ending: &mut Ending,
+    ending: &mut Ending<'_>,
 ) -> Result<()> {
     let metadata = client.info.metadata.lock().clone();
     let application = metadata.as_deref().and_then(|metadata| metadata.get_document("application").ok());
