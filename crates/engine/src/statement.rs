@@ -333,6 +333,7 @@ impl<'a> Statement<'a> {
         let id = id_of(document)?;
         let encoded_id = self.encode_id(collection, id)?;
         let record_key = if collection.settings.clustered {
+            check_clustered_key(id)?;
             encoded_id.clone()
         } else {
             Bytes::copy_from_slice(&self.engine.counters.next_record(collection.id, self.newest())?.to_be_bytes())
@@ -700,6 +701,28 @@ pub(crate) struct CommittedWrite {
 /// The `_id` of a stored document.
 pub(crate) fn id_of(document: &RawDocument) -> Result<RawBsonRef<'_>> {
     get(document, "_id")?.ok_or_else(|| Error::internal("a stored document has no _id"))
+}
+
+/// The most bytes of a clustered collection's key: <https://www.mongodb.com/docs/manual/core/clustered-collections/>, "Set a
+/// Clustered Index Key".
+const MAX_CLUSTERED_KEY_BYTES: usize = 8 * 1024 * 1024;
+
+/// Refuses an `_id` that is too large to be a clustered collection's key.
+fn check_clustered_key(id: RawBsonRef<'_>) -> Result<()> {
+    // A type and an end around a string; a type, a length, a subtype and an end around bytes.
+    let bytes = match id {
+        RawBsonRef::String(text) => text.len() + 2,
+        RawBsonRef::Binary(binary) => binary.bytes.len() + 7,
+        RawBsonRef::Document(document) => document.as_bytes().len(),
+        _ => return Ok(()),
+    };
+    if bytes <= MAX_CLUSTERED_KEY_BYTES {
+        return Ok(());
+    }
+    Err(Error::location(
+        5_894_900,
+        format!("the _id of a clustered collection's document may take {MAX_CLUSTERED_KEY_BYTES} bytes, not {bytes}"),
+    ))
 }
 
 pub(crate) fn check_size(document: &RawDocument) -> Result<()> {

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
-use bson::{RawBsonRef, RawDocumentBuf, rawdoc};
+use bson::{Binary, RawBsonRef, RawDocumentBuf, rawdoc};
 use engine::hook::{DocumentWrite, HookScope, WriteHook};
 use engine::operation::{
-    Aggregate, Count, Delete, DeleteStatement, Find, FindAndModify, Insert, Modification, Query, Update,
+    Aggregate, Count, Create, Delete, DeleteStatement, Find, FindAndModify, Insert, Modification, Query, Update,
     UpdateStatement,
 };
 use engine::{Code, Context, Engine, Namespace, Options, SessionContext};
@@ -438,4 +438,26 @@ fn what_is_a_few_reads_away_is_answered_at_once_and_what_may_take_long_makes_roo
 
 fn rawdoc_of(bytes: &[u8]) -> RawDocumentBuf {
     RawDocumentBuf::from_bytes(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn a_clustered_key_has_a_largest_size() {
+    let engine = memory();
+    let context = Context::default();
+    let options = rawdoc! { "clusteredIndex": { "v": 2, "key": { "_id": 1 }, "name": "_id_", "unique": true } };
+    engine.create(&context, &Create { namespace: namespace(), options }).unwrap().wait().unwrap();
+    let most = 8 << 20;
+    let binary = |bytes: usize| Binary { subtype: bson::spec::BinarySubtype::Generic, bytes: vec![0; bytes] };
+    insert(&engine, &context, vec![rawdoc! { "_id": "x".repeat(most - 2) }, rawdoc! { "_id": binary(most - 7) }]);
+    for document in [rawdoc! { "_id": "x".repeat(most - 1) }, rawdoc! { "_id": binary(most - 6) }] {
+        let insert = Insert {
+            namespace: namespace(),
+            documents: vec![document],
+            ordered: true,
+            bypass_document_validation: false,
+            statement_ids: Vec::new(),
+        };
+        let reply = engine.insert(&context, insert).unwrap().wait().unwrap();
+        assert_eq!((reply.n, reply.errors[0].error.code), (0, Code(5_894_900)));
+    }
 }

@@ -330,6 +330,9 @@ async fn modify_index(
                 Err(Error::location(6_011_800, "The clusteredIndex can't be hidden or shown again"))
             }
             Some(_) => Err(Error::bad_value("can't hide _id index")),
+            None if collection.settings.clustered => {
+                Err(Error::new(Code::INDEX_NOT_FOUND, format!("cannot find an index on _id for ns {namespace}")))
+            }
             None => refuse("the _id index can't be changed"),
         };
     }
