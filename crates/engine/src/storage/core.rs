@@ -1,7 +1,7 @@
 //! The storage itself: what all its parts share, the flusher thread, and the face.
 
 use super::folder::Fold;
-use super::log::{Log, LogReader, Place, Record};
+use super::log::{Encoder, Log, LogReader, Place, Record};
 use super::medium::{Folder, Medium, Memory};
 use super::overlay::Generation;
 use super::statistics::{Counters, Statistics, nanos};
@@ -159,11 +159,12 @@ impl Core {
 
     /// The flusher: one write and one flush for all that has queued up, then the position is published.
     fn flush_batches(&self) {
+        let mut encoder = Encoder::default();
         while let Some(batch) = self.queue.take() {
             let last = batch.last().expect("a batch is never empty").position;
             let started = Instant::now();
             let count = batch.len() as u64;
-            if let Err(error) = self.log.append(batch, self.progress.flushed()) {
+            if let Err(error) = self.log.append(batch, self.progress.flushed(), &mut encoder) {
                 self.fail(error.context(
                     "a flush of the log failed, so that it is unknown what reached the medium: nothing more is \
                      written until the storage is opened anew",

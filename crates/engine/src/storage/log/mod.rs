@@ -9,6 +9,7 @@ mod recovery;
 mod segment;
 
 pub use reader::LogReader;
+pub(crate) use record::Encoder;
 pub use record::Record;
 
 use super::core::Pending;
@@ -174,8 +175,8 @@ impl Log {
         self.spare_changed.notify_all();
     }
 
-    /// Writes a batch and flushes it. Only the flusher calls it.
-    pub(super) fn append(&self, batch: Vec<Pending>, flushed: Position) -> Result<()> {
+    /// Writes a batch and flushes it. Only the flusher calls it, with an encoder of its own.
+    pub(super) fn append(&self, batch: Vec<Pending>, flushed: Position, encoder: &mut Encoder) -> Result<()> {
         let mut ends: Vec<(Arc<Segment>, u64)> = Vec::new();
         let mut buffer = Vec::new();
         for Pending { position, changes, place: Place { segment, claimed_bytes } } in batch {
@@ -186,7 +187,7 @@ impl Log {
             }
             let end = ends.last().expect("pushed above").1;
             let offset = end + buffer.len() as u64;
-            record::encode(position, flushed, &changes, &mut buffer);
+            record::encode(position, flushed, &changes, encoder, &mut buffer);
             let record_bytes = end + buffer.len() as u64 - offset;
             segment.unclaim(claimed_bytes.checked_sub(record_bytes).expect("a claim is an upper bound"));
             segment.mark(Mark { position, time: changes.time, offset });

@@ -16,13 +16,17 @@
 use crate::error::{Error, Result};
 use crate::storage::{Changes, MAX_COMMIT_BYTES, Position};
 use bytes::{Buf, Bytes};
+use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
 /// Bytes before the payload.
 pub(super) const HEADER_BYTES: usize = 40;
 /// Records begin at multiples of this.
 pub(super) const ALIGNMENT: usize = 8;
-/// A payload smaller than this is never compressed.
-const COMPRESS_FROM_BYTES: usize = 512;
+/// A payload smaller than this is never compressed: that of a small commit costs a fifth of its processor time, and saves a third
+/// of a few hundred bytes.
+const COMPRESS_FROM_BYTES: usize = 4096;
+/// What is kept from one record to the next takes no more than this.
+const MAX_KEPT_BYTES: usize = 1 << 20;
 /// The bound on a record: a commit's bytes, and at most as many for the lengths of its keys and values.
 pub(super) const MAX_RECORD_BYTES: u64 = 2 * MAX_COMMIT_BYTES as u64;
 
@@ -59,8 +63,44 @@ pub(super) fn bound(changes: &Changes) -> u64 {
     (HEADER_BYTES + changes.size_bytes() + numbers * MAX_NUMBER_BYTES + ALIGNMENT) as u64
 }
 
+/// What is used for one record after the other.
+#[derive(Default)]
+pub(crate) struct Encoder {
+    table: CompressTable,
+    packed: Vec<u8>,
+}
+
+impl Encoder {
+    /// Replaces what begins at a place by its compressed form, if that is clearly smaller.
+    fn pack(&mut self, out: &mut Vec<u8>, start: usize) {
+        let full = &out[start..];
+        let room = get_maximum_output_size(full.len());
+        if self.packed.len() < room {
+            self.packed.resize(room, 0);
+        }
+        let most = full.len() - full.len() / 8;
+        match compress_into_with_table(full, &mut self.packed, &mut self.table) {
+            Ok(bytes) if bytes < most => {
+                out.truncate(start);
+                out.extend_from_slice(&self.packed[..bytes]);
+            }
+            // It stays as it is.
+            Ok(_) | Err(_) => {}
+        }
+        if self.packed.len() > MAX_KEPT_BYTES {
+            self.packed = Vec::new();
+        }
+    }
+}
+
 /// Appends a commit's record.
-pub(super) fn encode(position: Position, flushed: Position, changes: &Changes, out: &mut Vec<u8>) {
+pub(super) fn encode(
+    position: Position,
+    flushed: Position,
+    changes: &Changes,
+    encoder: &mut Encoder,
+    out: &mut Vec<u8>,
+) {
     let start = out.len();
     assert!(start.is_multiple_of(ALIGNMENT) && flushed < position, "records are aligned and precede their flush");
     out.resize(start + HEADER_BYTES, 0);
@@ -68,11 +108,7 @@ pub(super) fn encode(position: Position, flushed: Position, changes: &Changes, o
     let payload_start = start + HEADER_BYTES;
     let full_bytes = out.len() - payload_start;
     if full_bytes >= COMPRESS_FROM_BYTES {
-        let packed = lz4_flex::block::compress(&out[payload_start..]);
-        if packed.len() < full_bytes - full_bytes / 8 {
-            out.truncate(payload_start);
-            out.extend_from_slice(&packed);
-        }
+        encoder.pack(out, payload_start);
     }
     let stored_bytes = out.len() - payload_start;
     let header = &mut out[start..payload_start];
