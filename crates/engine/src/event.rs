@@ -4,9 +4,10 @@
 //! it is the record's value for the event's record key.
 
 use crate::context::SessionContext;
-use crate::document::append;
+use crate::document::{append, with_room};
 use crate::error::Result;
 use crate::namespace::Namespace;
+use bson::raw::cstr;
 use bson::spec::BinarySubtype;
 use bson::{RawBinaryRef, RawBsonRef, RawDocument, RawDocumentBuf};
 use bytes::Bytes;
@@ -46,6 +47,9 @@ impl EventKind {
     }
 }
 
+/// What most events take.
+const EVENT_BYTES: usize = 320;
+
 /// The notes of one commit while it is being made.
 #[derive(Clone, Debug, Default)]
 pub struct Note {
@@ -79,21 +83,21 @@ impl Note {
     /// # Errors
     /// None in practice: the field names are ours.
     pub fn document(&mut self, event: DocumentEvent<'_>) -> Result<()> {
-        let mut document = RawDocumentBuf::new();
-        append(&mut document, "op", RawBsonRef::String(event.kind.code()))?;
-        append(&mut document, "db", RawBsonRef::String(&event.namespace.database))?;
-        append(&mut document, "coll", RawBsonRef::String(&event.namespace.collection))?;
-        append(&mut document, "ui", binary(BinarySubtype::Uuid, &event.uuid))?;
-        append(&mut document, "key", binary(BinarySubtype::Generic, event.storage_key))?;
-        append(&mut document, "id", event.id)?;
+        let mut document = with_room(EVENT_BYTES)?;
+        document.append(cstr!("op"), event.kind.code());
+        document.append(cstr!("db"), event.namespace.database.as_str());
+        document.append(cstr!("coll"), event.namespace.collection.as_str());
+        document.append(cstr!("ui"), binary(BinarySubtype::Uuid, &event.uuid));
+        document.append(cstr!("key"), binary(BinarySubtype::Generic, event.storage_key));
+        document.append(cstr!("id"), event.id);
         if let Some(description) = event.description {
-            append(&mut document, "diff", RawBsonRef::Document(description))?;
+            document.append(cstr!("diff"), description);
         }
         if let Some(before) = event.before {
-            append(&mut document, "pre", RawBsonRef::Document(before))?;
+            document.append(cstr!("pre"), before);
         }
         if let Some(superseded) = event.superseded {
-            append(&mut document, "was", RawBsonRef::Document(superseded))?;
+            document.append(cstr!("was"), superseded);
         }
         self.bytes.extend_from_slice(document.as_bytes());
         Ok(())

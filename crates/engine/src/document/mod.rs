@@ -29,7 +29,7 @@ pub use number::Number;
 pub use path::{FieldPath, evaluate_at};
 pub use row::Row;
 pub use text::{text, value_text};
-pub use value::{Value, append, type_name};
+pub use value::{Value, append, type_name, with_room};
 
 use crate::error::Result;
 

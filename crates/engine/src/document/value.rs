@@ -130,6 +130,19 @@ pub fn append(document: &mut RawDocumentBuf, name: &str, value: RawBsonRef<'_>) 
     Ok(())
 }
 
+/// An empty document that takes so many bytes without growing.
+///
+/// # Errors
+/// None in practice: it is a document.
+pub fn with_room(bytes: usize) -> Result<RawDocumentBuf> {
+    let mut room = Vec::with_capacity(bytes.max(EMPTY.len()));
+    room.extend_from_slice(&EMPTY);
+    Ok(RawDocumentBuf::from_bytes(room)?)
+}
+
+/// A document without fields: its length and its end.
+const EMPTY: [u8; 5] = [5, 0, 0, 0, 0];
+
 /// A value's bytes as BSON stores them, without type and name.
 ///
 /// # Errors

@@ -2,10 +2,11 @@
 //!
 //! Documented at <https://www.mongodb.com/docs/manual/reference/change-events/update/>.
 
-use crate::document::{RawArray, RawBson, RawBsonRef, RawDocument, append, get};
+use crate::document::{RawArray, RawBson, RawBsonRef, RawDocument, append, get, with_room};
 use crate::error::Result;
 use crate::update::path::index;
 use crate::update::set::identical;
+use bson::raw::cstr;
 use bson::{RawArrayBuf, RawDocumentBuf};
 
 /// The difference between a document before and after an update.
@@ -47,9 +48,10 @@ impl Description {
         for (path, length) in &self.truncated {
             truncated.push(bson::rawdoc! { "field": path.as_str(), "newSize": *length });
         }
-        let mut document = bson::rawdoc! {
-            "updatedFields": updated, "removedFields": removed, "truncatedArrays": truncated
-        };
+        let mut document = with_room(updated.as_bytes().len() + 100)?;
+        document.append(cstr!("updatedFields"), &*updated);
+        document.append(cstr!("removedFields"), &*removed);
+        document.append(cstr!("truncatedArrays"), &*truncated);
         if expanded {
             let mut paths = RawDocumentBuf::new();
             for (path, parts) in &self.disambiguated {
@@ -76,7 +78,20 @@ fn documents<'a>(
     path: &mut Vec<Step<'a>>,
     into: &mut Description,
 ) -> Result<()> {
-    for field in before {
+    // Most updates leave the fields in their places.
+    let (mut olds, mut news) = (before.iter(), after.iter());
+    let mut changed = Vec::new();
+    let (old, new) = loop {
+        let (old, new) = (olds.next().transpose()?, news.next().transpose()?);
+        let (Some((name, old)), Some((same, new))) = (old, new) else { break (old, new) };
+        if name != same {
+            break (Some((name, old)), Some((same, new)));
+        }
+        if !identical(old, new) {
+            changed.push((name.as_str(), old, new));
+        }
+    };
+    for field in old.map(Ok).into_iter().chain(olds) {
         let (name, _) = field?;
         if get(after, name.as_str())?.is_none() {
             path.push(Step::Name(name.as_str()));
@@ -85,7 +100,12 @@ fn documents<'a>(
             path.pop();
         }
     }
-    for field in after {
+    for (name, old, new) in changed {
+        path.push(Step::Name(name));
+        values(old, new, path, into)?;
+        path.pop();
+    }
+    for field in new.map(Ok).into_iter().chain(news) {
         let (name, new) = field?;
         path.push(Step::Name(name.as_str()));
         match get(before, name.as_str())? {
@@ -195,6 +215,19 @@ mod tests {
                 "disambiguatedPaths": {}
             }
         );
+    }
+
+    #[test]
+    fn fields_that_moved_are_found_wherever_they_are() {
+        let told = description(
+            rawdoc! { "_id": 1, "a": 1, "b": 2, "c": 3, "d": { "x": 1, "y": 2 } },
+            rawdoc! { "_id": 1, "b": 2, "a": 5, "d": { "y": 2, "x": 1 }, "e": 7, "c": 3 },
+        );
+        let updated = told.get_document("updatedFields").unwrap();
+        assert_eq!(updated, &*rawdoc! { "a": 5, "e": 7 }, "order alone is no change of a field");
+        assert!(told.get_array("removedFields").unwrap().is_empty());
+        let shorter = description(rawdoc! { "a": 1, "b": 2, "c": 3 }, rawdoc! { "a": 1 });
+        assert_eq!(shorter.get_array("removedFields").unwrap().into_iter().count(), 2);
     }
 
     #[test]
