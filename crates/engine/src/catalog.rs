@@ -193,6 +193,7 @@ impl Collection {
             collator: settings.collation.clone(),
             indexes: Vec::new(),
             series: settings.series.clone(),
+            capped: settings.capped.is_some(),
             without_id_index: settings.clustered,
         };
         Ok(Collection { id, namespace, uuid, options, indexes: Vec::new(), settings, target: Arc::new(target) })
@@ -221,6 +222,7 @@ impl Collection {
             collator: self.settings.collation.clone(),
             indexes: std::iter::once(first).chain(ready).collect(),
             series: series.clone(),
+            capped: self.settings.capped.is_some(),
             without_id_index: false,
         }
     }

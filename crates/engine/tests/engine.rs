@@ -461,3 +461,26 @@ fn a_clustered_key_has_a_largest_size() {
         assert_eq!((reply.n, reply.errors[0].error.code), (0, Code(5_894_900)));
     }
 }
+
+#[test]
+fn a_cursor_says_so_when_its_place_in_a_capped_collection_is_gone() {
+    let engine = memory();
+    let context = Context::default();
+    let options = rawdoc! { "capped": true, "size": 10_000_i64, "max": 3_i64 };
+    engine.create(&context, &Create { namespace: namespace(), options }).unwrap().wait().unwrap();
+    insert(&engine, &context, vec![rawdoc! { "_id": 1 }]);
+    let tail = || {
+        let find = Find { tailing: engine::Tailing::Tailable, ..Find::new(namespace()) };
+        engine.find(&context, &find).unwrap().cursor
+    };
+    let more = |cursor: i64| engine.get_more(&context, cursor, &namespace(), None, None);
+    let (behind, along) = (tail(), tail());
+    insert(&engine, &context, vec![rawdoc! { "_id": 2 }, rawdoc! { "_id": 3 }]);
+    assert_eq!(more(along).unwrap().documents.len(), 2);
+    insert(&engine, &context, vec![rawdoc! { "_id": 4 }]);
+    assert_eq!(more(behind).unwrap_err().code, Code::CAPPED_POSITION_LOST, "it stood at the first of four");
+    assert_eq!(more(along).unwrap().documents.len(), 1);
+    assert_eq!(more(behind).unwrap_err().code, Code::CURSOR_NOT_FOUND, "it is over");
+    insert(&engine, &context, vec![rawdoc! { "_id": 5 }, rawdoc! { "_id": 6 }]);
+    assert_eq!(more(along).unwrap().documents.len(), 2, "its place is still there");
+}

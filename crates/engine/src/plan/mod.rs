@@ -64,6 +64,8 @@ pub struct Target {
     pub indexes: Vec<IndexInfo>,
     /// For a time series: its options. Then records are measurements of groups, and indexes lead to groups.
     pub series: Option<Arc<Series>>,
+    /// Whether old records make room for new ones.
+    pub capped: bool,
     /// Whether `_id` can't be looked up.
     pub without_id_index: bool,
 }

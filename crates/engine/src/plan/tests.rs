@@ -53,6 +53,7 @@ impl Memory {
             collator: None,
             indexes: vec![IndexInfo::id(1, None)],
             series: None,
+            capped: false,
             without_id_index: false,
         };
         for (number, spec) in indexes.iter().enumerate() {

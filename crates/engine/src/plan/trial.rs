@@ -103,6 +103,7 @@ pub(super) fn settings(target: &Target, query: &Query) -> Settings {
     Settings {
         collection: target.collection,
         clustered: target.clustered || target.series.is_some(),
+        capped: target.capped,
         filter: query.filter.clone(),
         allow_disk_use: query.allow_disk_use,
         makes_documents: query.purpose != Purpose::Count,

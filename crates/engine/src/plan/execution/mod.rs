@@ -201,7 +201,7 @@ pub(crate) fn start(node: &Node, settings: &Settings) -> Running {
     let below = |child: &Node| Box::new(start(child, settings));
     match node {
         Node::Eof => Running::new(simple::Nothing),
-        Node::CollScan(scan) => Running::new(record::RecordScan::new(scan)),
+        Node::CollScan(scan) => Running::new(record::RecordScan::new(scan, settings.capped)),
         Node::IdHack(read) => Running::new(record::PointRead::new(read)),
         Node::IndexScan(scan) => Running::new(index::KeyScan::new(scan, settings)),
         Node::Fetch { filter, child } => Running::new(fetch::Fetch::new(settings, filter.clone(), *below(child))),
@@ -233,6 +233,8 @@ pub(crate) struct Settings {
     pub(crate) collection: u32,
     /// Whether records lie under their encoded `_id`, and so have keys of any length.
     pub(crate) clustered: bool,
+    /// Whether old records make room for new ones.
+    pub(crate) capped: bool,
     /// The whole filter, for what must be checked again.
     pub(crate) filter: Arc<Filter>,
     /// Whether a sort may use the disk.

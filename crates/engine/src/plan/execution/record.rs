@@ -1,7 +1,7 @@
 //! Stages that read records: all of them, a range of them, or one.
 
 use super::{Counters, Cx, Member, See, Shown, State, Work};
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::filter::Filter;
 use crate::keyspace;
 use crate::plan::node::{CollScan, IdHack};
@@ -50,6 +50,14 @@ impl Chunks {
         }
         self.read(cx)?;
         Ok(self.take())
+    }
+
+    /// The last key that was given, reading forward.
+    fn last(&self) -> Option<&[u8]> {
+        match &self.low {
+            Bound::Excluded(key) => Some(key),
+            _ => None,
+        }
     }
 
     fn take(&mut self) -> Option<(Bytes, Bytes)> {
@@ -155,10 +163,14 @@ pub(super) struct RecordScan {
     current: Option<Chunks>,
     backward: bool,
     filter: Option<Filter>,
+    /// Whether the record that a forward scan goes on from may have made room for new ones.
+    capped: bool,
+    /// Whether what was read is to be looked for in another view.
+    is_resumed: bool,
 }
 
 impl RecordScan {
-    pub(super) fn new(scan: &CollScan) -> RecordScan {
+    pub(super) fn new(scan: &CollScan, capped: bool) -> RecordScan {
         let prefix = keyspace::prefix(keyspace::RECORDS, scan.collection);
         let end = keyspace::after_prefix(&prefix).expect("records are not the last kind of keys");
         let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = match &scan.clustered {
@@ -171,12 +183,36 @@ impl RecordScan {
         if scan.backward {
             ranges.reverse();
         }
-        RecordScan { ranges: ranges.into_iter(), current: None, backward: scan.backward, filter: scan.filter.clone() }
+        RecordScan {
+            ranges: ranges.into_iter(),
+            current: None,
+            backward: scan.backward,
+            filter: scan.filter.clone(),
+            capped: capped && !scan.backward,
+            is_resumed: false,
+        }
+    }
+
+    /// Fails where documents may have gone between the last one that was read and the next one.
+    fn check_position(&mut self, cx: &Cx<'_>) -> Result<()> {
+        if !std::mem::take(&mut self.is_resumed) || !self.capped {
+            return Ok(());
+        }
+        let Some(last) = self.current.as_ref().and_then(Chunks::last) else { return Ok(()) };
+        if cx.view.get(last)?.is_some() {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::CAPPED_POSITION_LOST,
+            "the document that the cursor stood at has made room for newer ones in the capped collection, and perhaps others \
+             that it has not read: find again",
+        ))
     }
 }
 
 impl Work for RecordScan {
     fn step(&mut self, cx: &Cx<'_>, counters: &mut Counters) -> Result<State> {
+        self.check_position(cx)?;
         let Some(chunks) = &mut self.current else {
             let Some((low, high)) = self.ranges.next() else { return Ok(State::End) };
             self.current = Some(Chunks::new(low, high, self.backward));
@@ -201,6 +237,7 @@ impl Work for RecordScan {
     }
 
     fn show(&mut self, cx: &Cx<'_>, counters: &mut Counters, most: usize, see: &mut See<'_>) -> Result<Option<Shown>> {
+        self.check_position(cx)?;
         loop {
             let Some(chunks) = &mut self.current else {
                 let Some((low, high)) = self.ranges.next() else { return Ok(Some(Shown::All)) };
@@ -230,6 +267,7 @@ impl Work for RecordScan {
     }
 
     fn release(&mut self) {
+        self.is_resumed = true;
         if let Some(chunks) = &mut self.current {
             chunks.release();
         }
