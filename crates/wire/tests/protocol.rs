@@ -22,6 +22,32 @@ async fn ping_is_answered_with_times() {
 }
 
 #[tokio::test]
+async fn a_bulk_write_is_answered_once_all_of_it_is_durable_also_if_its_last_statement_fails() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = engine::Engine::open(folder.path(), engine::Options::system()).expect("opens");
+    let server = Server::bind(config(), engine).await.expect("binds");
+    let Some(Address::Tcp(address)) = server.addresses().into_iter().next() else { panic!("a TCP address") };
+    tokio::spawn(server.serve(std::future::pending()));
+    let (mut writer, mut reader) =
+        (TcpStream::connect(address).await.expect("connects"), TcpStream::connect(address).await.expect("connects"));
+    for id in 0..50 {
+        let operations = vec![
+            doc! { "insert": 0, "document": { "_id": id } },
+            doc! { "delete": 0, "filter": { "$expr": { "$eq": ["$_id", "$$nobody"] } } },
+        ];
+        let command =
+            doc! { "bulkWrite": 1, "ops": operations, "nsInfo": [{ "ns": "test.c" }], "ordered": true, "$db": "admin" };
+        let reply = run(&mut writer, command).await;
+        let done = (reply.get_i32("nInserted").ok(), reply.get_i32("nErrors").ok());
+        assert_eq!(done, (Some(1), Some(1)), "{reply}");
+        // Whatever is acknowledged is flushed, and what is flushed is seen.
+        let found = run(&mut reader, doc! { "find": "c", "filter": { "_id": id }, "$db": "test" }).await;
+        let batch = found.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch")).expect("a batch");
+        assert_eq!(batch.len(), 1, "document {id}");
+    }
+}
+
+#[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
     let mut stream = connect().await;
     let mut all = Vec::new();

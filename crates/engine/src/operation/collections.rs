@@ -215,7 +215,7 @@ impl EngineCollections {
                     let collection = statement.collection_or_create(target)?;
                     statement.insert(&collection, document.clone())
                 })?;
-                *last = Some(done.ticket);
+                done.ticket.keep_in(last);
                 false
             }
             Write::Update { filter, update, variables, insert } => {
@@ -229,7 +229,7 @@ impl EngineCollections {
                 prepared.upsert = prepared.instead.is_some();
                 let nothing = |_: &super::update::ChangedOne| RawDocumentBuf::new();
                 let done = self.engine.change_one(&self.context, target, &prepared, 0, &nothing)?;
-                *last = Some(done.ticket);
+                done.ticket.keep_in(last);
                 matches!(done.reply, Done::Now(Some(changed)) if changed.before.is_some())
             }
         })

@@ -98,6 +98,14 @@ impl Ticket {
         Ticket::new(self.progress.clone(), position)
     }
 
+    /// Keeps the later one of several tickets of the same storage, with which all of them are done: a statement that wrote nothing
+    /// may have an early one.
+    pub fn keep_in(self, latest: &mut Option<Ticket>) {
+        if latest.as_ref().is_none_or(|known| known.position < self.position) {
+            *latest = Some(self);
+        }
+    }
+
     /// Whether the position is flushed.
     pub fn is_flushed(&self) -> bool {
         self.progress.flushed() >= self.position

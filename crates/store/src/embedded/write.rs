@@ -80,7 +80,7 @@ impl Embedded {
             let written = self.engine.insert(&context, insert)?;
             done.inserted += written.reply.n as u64;
             done.errors.extend(failures(written.reply.errors, number * MAX_WRITE_BATCH));
-            last = Some(written.ticket);
+            written.ticket.keep_in(&mut last);
             if options.ordered && !done.errors.is_empty() {
                 break;
             }
@@ -211,7 +211,7 @@ impl Embedded {
                 run.add(model)?;
             }
             let length = run.len();
-            last = Some(self.run(&context, namespace, run, options, from, &mut done)?);
+            self.run(&context, namespace, run, options, from, &mut done)?.keep_in(&mut last);
             from += length;
             if options.ordered && !done.errors.is_empty() {
                 break;

@@ -217,7 +217,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
         let context = ctx.engine_context();
         let mut totals = Totals::default();
         let mut results = Vec::new();
-        let mut tickets: Option<Ticket> = None;
+        let mut latest: Option<Ticket> = None;
         for (index, operation) in operations.into_iter().enumerate() {
             let id = ids.get(index).copied().unwrap_or(index as i32);
             let (namespace, uuid) = namespaces[operation.collection()].clone();
@@ -225,7 +225,9 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
                 Ok(()) => execute(ctx, &context, operation, namespace, id, arguments.bypass.0, &mut totals)?,
                 Err(error) => (Done { error: Some(error), ..Done::default() }, None),
             };
-            tickets = ticket.or(tickets);
+            if let Some(ticket) = ticket {
+                ticket.keep_in(&mut latest);
+            }
             let failed = done.error.is_some();
             if failed || !arguments.errors_only.unwrap_or(false) {
                 results.push(result(index, &done));
@@ -235,7 +237,7 @@ fn run<'x>(ctx: &'x mut Context<'_>, reply: &'x mut Writer) -> Later<'x> {
                 break;
             }
         }
-        if let Some(ticket) = tickets {
+        if let Some(ticket) = latest {
             ticket.await?;
         }
         let batch_size = super::collections::batch_size(ctx, arguments.cursor)?;
