@@ -432,6 +432,8 @@ fn what_is_a_few_reads_away_is_answered_at_once_and_what_may_take_long_makes_roo
     assert_eq!(joined(&[one, join("_id"), all]).2, 1, "a group reads everything for one row");
     let range = rawdoc! { "$match": { "_id": { "$gte": 0 } } };
     assert_eq!(joined(&[range.clone(), join("_id"), shown]), (101, 1, 0), "a page of an index's range");
+    let slow = rawdoc! { "$set": { "x": { "$size": { "$range": [0, 10] } } } };
+    assert_eq!(joined(&[by_id(7.into()), slow]).2, 1, "nobody knows how long an expression takes");
     let redact = rawdoc! { "$redact": { "$cond": [{ "$eq": ["$_id", 299] }, "$$KEEP", "$$PRUNE"] } };
     assert_eq!(joined(&[range, join("_id"), redact]), (1, 1, 1), "any number of rows may be left out");
 }

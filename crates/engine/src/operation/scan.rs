@@ -455,7 +455,8 @@ impl RowSource for Shown {
     }
 
     fn is_quick(&self) -> bool {
-        self.rows.is_quick()
+        let computes = self.projection.as_ref().is_some_and(Projection::computes);
+        !computes && self.rows.is_quick()
     }
 }
 

@@ -116,6 +116,11 @@ impl Projection {
         self.kind
     }
 
+    /// Whether expressions are computed, or other operators: nobody knows how long they take.
+    pub fn computes(&self) -> bool {
+        self.root.computes
+    }
+
     /// Whether documents come out as they went in.
     pub fn is_identity(&self) -> bool {
         self.kind == Kind::Exclusion && self.root.is_empty() && self.includes_id

@@ -154,9 +154,9 @@ pub trait Stage: Debug + Send + Sync {
         Err(Error::internal("only row-wise stages map documents"))
     }
 
-    /// Whether a row-wise stage gives no row for some rows.
-    fn leaves_out(&self) -> bool {
-        self.filter().is_some()
+    /// Whether a row-wise stage gives a row for each, with little work: no expression is computed, no row left out.
+    fn is_quick(&self) -> bool {
+        false
     }
 
     /// The other collections that it reads.
@@ -348,8 +348,8 @@ impl RowSource for Ready {
 struct Mapped<F> {
     input: Rows,
     map: F,
-    /// Whether rows are left out, so that any number of them may be read for one.
-    leaves_out: bool,
+    /// Whether each row gives one, with little work.
+    is_quick: bool,
 }
 
 impl<F: FnMut(Row) -> Result<Option<Row>> + Send> RowSource for Mapped<F> {
@@ -363,24 +363,24 @@ impl<F: FnMut(Row) -> Result<Option<Row>> + Send> RowSource for Mapped<F> {
     }
 
     fn is_quick(&self) -> bool {
-        !self.leaves_out && self.input.is_quick()
+        self.is_quick && self.input.is_quick()
     }
 }
 
-/// Puts a function behind a source that leaves rows out.
+/// Puts a function that leaves rows out behind a source.
 fn filtered(input: Rows, map: impl FnMut(Row) -> Result<Option<Row>> + Send + 'static) -> Rows {
-    Box::new(Mapped { input, map, leaves_out: true })
+    Box::new(Mapped { input, map, is_quick: false })
 }
 
 /// Puts a row-wise stage behind a source.
 fn mapped_by(stage: Arc<dyn Stage>, input: Rows, context: &Arc<StageContext>) -> Rows {
     let context = Arc::clone(context);
-    let leaves_out = stage.leaves_out();
+    let is_quick = stage.is_quick();
     let map = move |row: Row| {
         let document = stage.map(row.document(), &context.environment)?;
         Ok(document.map(|document| row.with_document(document)))
     };
-    Box::new(Mapped { input, map, leaves_out })
+    Box::new(Mapped { input, map, is_quick })
 }
 
 /// A source that is made when its first row is asked for: blocking stages read their input then.

@@ -39,4 +39,8 @@ impl Stage for Project {
     fn is_row_wise(&self) -> bool {
         true
     }
+
+    fn is_quick(&self) -> bool {
+        !self.projection.computes()
+    }
 }

@@ -42,10 +42,6 @@ impl Stage for Redact {
         Ok(mapped_by(self, input, context))
     }
 
-    fn leaves_out(&self) -> bool {
-        true
-    }
-
     fn map(&self, document: &RawDocument, environment: &Environment) -> Result<Option<RawDocumentBuf>> {
         let scope = Scope::new(document, environment);
         let sentinel = |name: &str| Value::Owned(RawBson::Symbol(name.to_owned()));
