@@ -63,6 +63,9 @@ pub struct Context {
     pub reporter: Option<Reporter>,
     /// Which indexes its plans may read, as an administrator said; where none of them is there, all.
     pub index_hints: Option<Arc<IndexHints>>,
+    /// Whether what it writes may wait half a millisecond for somebody else's flush: work in the background, beside which others
+    /// shall not wait for two flushes.
+    pub is_patient: bool,
     /// Runs a part that may block or take long; a server on an async runtime gives the rest of its work to another
     /// thread meanwhile. The default runs it in place.
     pub blocking: fn(&mut dyn FnMut()),
@@ -77,6 +80,7 @@ impl Default for Context {
             snapshot: None,
             reporter: None,
             index_hints: None,
+            is_patient: false,
             blocking: |part| part(),
         }
     }

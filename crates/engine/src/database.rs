@@ -375,7 +375,7 @@ impl Inner {
         }
         loop {
             let releases = self.intents.releases();
-            match self.write_once(unlock, &mut body) {
+            match self.write_once(context.is_patient, unlock, &mut body) {
                 Err(error) if error.code == BLOCKED => {
                     context.check()?;
                     context.block(|| self.intents.wait(releases, Duration::from_millis(100)));
@@ -388,10 +388,12 @@ impl Inner {
 
     fn write_once<T>(
         &self,
+        is_patient: bool,
         unlock: fn(Writer<'_>),
         body: &mut impl FnMut(&mut Statement<'_>) -> Result<T>,
     ) -> Result<Written<T>> {
         let mut writer = self.storage.writer()?;
+        writer.is_patient = is_patient;
         let mut working = self.working.lock();
         let mut statement = Statement::new(self, &writer, working.catalog.clone(), (self.options.clock)());
         let reply = body(&mut statement)?;

@@ -89,28 +89,51 @@ pub(super) struct Queue {
     filled: Condvar,
 }
 
-#[derive(Default)]
 struct Open {
     batch: Vec<Pending>,
+    /// When the first commit of the batch came, while all of it is patient.
+    patient_since: Option<Instant>,
+    patience: Duration,
     closed: bool,
 }
 
+impl Default for Open {
+    fn default() -> Open {
+        Open { batch: Vec::new(), patient_since: None, patience: PATIENCE, closed: false }
+    }
+}
+
+/// How long a patient commit waits for others whose flush takes it along.
+const PATIENCE: Duration = Duration::from_micros(500);
+
 impl Queue {
-    pub(super) fn push(&self, pending: Pending) {
-        self.open.lock().batch.push(pending);
+    /// Adds a commit; a patient one may wait a moment for others.
+    pub(super) fn push(&self, pending: Pending, is_patient: bool) {
+        let mut open = self.open.lock();
+        open.patient_since = match (is_patient, open.batch.is_empty()) {
+            (true, true) => Some(Instant::now()),
+            (true, false) => open.patient_since,
+            (false, _) => None,
+        };
+        open.batch.push(pending);
+        drop(open);
         self.filled.notify_one();
     }
 
     /// Takes all that is queued, waiting for something; `None` once it is closed and empty.
     fn take(&self) -> Option<Vec<Pending>> {
         let mut open = self.open.lock();
-        while open.batch.is_empty() {
-            if open.closed {
-                return None;
+        loop {
+            match open.patient_since.map(|since| open.patience.saturating_sub(since.elapsed())) {
+                _ if open.closed && open.batch.is_empty() => return None,
+                _ if open.batch.is_empty() => self.filled.wait(&mut open),
+                Some(left) if !left.is_zero() && !open.closed => drop(self.filled.wait_for(&mut open, left)),
+                _ => {
+                    open.patient_since = None;
+                    return Some(std::mem::take(&mut open.batch));
+                }
             }
-            self.filled.wait(&mut open);
         }
-        Some(std::mem::take(&mut open.batch))
     }
 
     fn close(&self) {
@@ -304,7 +327,13 @@ impl Storage {
             Counters::add(&core.counters.writer_waits, 1);
             core.room.wait(&mut writing);
         }
-        Ok(Writer { core, writing, turn, state: core.published.load_full() })
+        Ok(Writer { core, writing, turn, state: core.published.load_full(), is_patient: false })
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_patience(&self, patience: Duration) {
+        self.core.queue.open.lock().patience = patience;
+        self.core.queue.filled.notify_one();
     }
 
     /// The last flushed and published position.

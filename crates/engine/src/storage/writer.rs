@@ -38,6 +38,8 @@ pub struct Writer<'s> {
     /// Ends after `writing` is unlocked.
     pub(super) turn: Turn<'s>,
     pub(super) state: Arc<State>,
+    /// Whether what is committed may wait a moment for somebody else's flush.
+    pub(crate) is_patient: bool,
 }
 
 impl Writer<'_> {
@@ -56,7 +58,7 @@ impl Writer<'_> {
         self.writing.position = position;
         self.writing.time = changes.time;
         self.core.executed.store(position, Ordering::Relaxed);
-        self.core.queue.push(Pending { position, changes, place });
+        self.core.queue.push(Pending { position, changes, place }, self.is_patient);
         if self.core.freeze_if_due(&mut self.writing) {
             self.state = self.core.published.load_full();
         }

@@ -228,7 +228,8 @@ pub(super) fn step(engine: &Engine, namespace: &Namespace, id: Bson) -> Result<O
         bypass_document_validation: true,
         statement_id: 0,
     };
-    let reply = engine.find_and_modify(&Context::default(), &arguments)?.wait()?;
+    let context = Context { is_patient: true, ..Context::default() };
+    let reply = engine.find_and_modify(&context, &arguments)?.wait()?;
     reply.value.map(|value| super::value::document(&value)).transpose()
 }
 

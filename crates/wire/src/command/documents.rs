@@ -31,6 +31,7 @@ impl<'c> Context<'c> {
             snapshot: self.generic.snapshot.clone().filter(|_| !self.generic.in_transaction),
             reporter: None,
             index_hints: None,
+            is_patient: false,
             blocking: block,
         }
     }

@@ -43,6 +43,28 @@ fn a_commit_is_seen_by_the_writer_at_once_and_by_snapshots_once_flushed() {
 }
 
 #[test]
+fn a_patient_commit_is_flushed_with_the_next_one_or_soon() {
+    let patient = |storage: &Storage, key: &str| {
+        let mut writer = storage.writer().unwrap();
+        writer.is_patient = true;
+        writer.commit(Changes { writes: vec![put(key, "1")], ..Changes::default() }).unwrap()
+    };
+    let storage = Storage::in_memory(Options::default());
+    patient(&storage, "soon").wait().unwrap();
+    let flushes = storage.statistics().flushes;
+    storage.set_patience(std::time::Duration::from_secs(3600));
+    let (first, second) = (patient(&storage, "first"), patient(&storage, "second"));
+    assert!(first.wait_for(std::time::Duration::from_millis(50)).is_none(), "it waits");
+    commit(&storage, vec![put("next", "1")]).wait().unwrap();
+    assert!(first.is_flushed() && second.is_flushed());
+    assert_eq!(storage.statistics().flushes, flushes + 1, "one flush for all three");
+    let last = patient(&storage, "last");
+    storage.set_patience(std::time::Duration::ZERO);
+    storage.close().unwrap();
+    assert!(last.is_flushed());
+}
+
+#[test]
 fn a_layer_hides_what_it_deletes_and_shows_what_it_puts() {
     let storage = Storage::in_memory(Options::default());
     commit(&storage, vec![put("a", "1"), put("b", "2"), put("c", "3")]).wait().unwrap();
