@@ -199,6 +199,13 @@ impl Carrier<'_> {
         for effect in effects {
             count += self.effect(effect, sums, session).await?;
         }
+        for tried in &tried {
+            for effect in self.keeper.others(collection, Some(tried), now.as_deref(), false)? {
+                if let Effect::Parent { change: Change::Newest { .. } | Change::Extreme { .. }, .. } = effect {
+                    count += self.effect(effect, sums, session).await?;
+                }
+            }
+        }
         self.record(key, now.as_ref(), session).await?;
         Ok(count)
     }
@@ -382,8 +389,9 @@ impl Carrier<'_> {
         let mut query = Self::of_parent(&rule.by, parent, &rule.filter)?;
         query.insert(rule.path.clone(), doc! { "$ne": Bson::Null });
         let sort = Some(doc! { &rule.path: if rule.largest { -1 } else { 1 } });
-        let options = Find { sort, limit: 1, projection: Some(doc! { &rule.path: 1 }), ..Find::default() };
-        let found = self.collection(&rule.children).find(query, options, Some(session)).await?;
+        let options = Find { sort, limit: 1, ..Find::default() };
+        let found = self.collection(&rule.children).find(query, options, Some(&mut *session)).await?;
+        self.note_unaccounted(&rule.children, &found, session).await?;
         Ok(found.first().and_then(|child| at(child, &rule.path)).cloned())
     }
 
@@ -392,8 +400,9 @@ impl Carrier<'_> {
         let direction = if rule.descending { 1 } else { -1 };
         let sort = Some(doc! { &rule.order: direction, "_id": -1 });
         let limit = rule.keep.unwrap_or(1) as i64;
-        let found =
-            self.collection(&rule.children).find(query, Find { sort, limit, ..Find::default() }, Some(session)).await?;
+        let options = Find { sort, limit, ..Find::default() };
+        let found = self.collection(&rule.children).find(query, options, Some(&mut *session)).await?;
+        self.note_unaccounted(&rule.children, &found, session).await?;
         let copies: Vec<Bson> = found
             .iter()
             .map(|child| {
@@ -500,6 +509,21 @@ impl Carrier<'_> {
                 Inboxes::new(self.store, self.database, fan).page(what, after, Some(session)).await
             }
         }
+    }
+
+    /// Children that a parent shows as they are, and whose records do not say so yet: if one is gone or elsewhere by the time its
+    /// own change is accounted for, the parent is found again by this note.
+    async fn note_unaccounted(&self, collection: &str, children: &[Document], session: &mut Session) -> Result<()> {
+        for child in children {
+            let id = child.get("_id").cloned().unwrap_or(Bson::Null);
+            let by_id = doc! { "_id": record_id(collection, &id) };
+            let record = self.collection(RECORDS).find_one(by_id, Some(&mut *session)).await?;
+            let accounted = record.as_ref().and_then(|record| record.get_document("image").ok());
+            if accounted != Some(child) {
+                self.note_tried(collection, &id, session).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Remembers with each page what is fanned out: if the record is never reached and the document changes or goes
